@@ -1,0 +1,146 @@
+"""Wall time, replayed time and the sessions of the New York Stock Exchange.
+
+The only module that reads wall time.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trader.core.errors import DataIntegrityError
+from trader.core.market import from_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FIRST_YEAR = 1980
+
+
+class SystemClock:
+    """The computer's clock."""
+
+    def now(self) -> datetime:
+        """The present moment, UTC."""
+        return datetime.now(UTC)
+
+
+class ReplayClock:
+    """A clock that stands where it was put."""
+
+    def __init__(self, at: datetime) -> None:
+        self._at = at
+
+    def now(self) -> datetime:
+        """The moment the clock was last put to."""
+        return self._at
+
+    def put(self, at: datetime) -> None:
+        """Move the clock; ValueError when that would run backwards."""
+        if at < self._at:
+            raise ValueError(f"the replay clock cannot go back from {self._at} to {at}")
+        self._at = at
+
+
+class SessionCalendar:
+    """Sessions of the NYSE with their real opening and closing times, half days included."""
+
+    def __init__(self, sessions: NDArray[np.datetime64], opens: NDArray[np.int64], closes: NDArray[np.int64]) -> None:
+        self._days = sessions.astype("datetime64[D]")
+        self._opens = opens
+        self._closes = closes
+
+    @property
+    def first(self) -> date:
+        """Oldest session known."""
+        return self._days[0].item()  # type: ignore[no-any-return]
+
+    @property
+    def last(self) -> date:
+        """Newest session known, about a year ahead."""
+        return self._days[-1].item()  # type: ignore[no-any-return]
+
+    def _at_or_after(self, day: date) -> int:
+        if not self.first <= day <= self.last:
+            raise DataIntegrityError(f"{day} is outside the exchange calendar, which covers {self.first} to {self.last}")
+        return int(np.searchsorted(self._days, np.datetime64(day, "D")))
+
+    def _index(self, session: date) -> int:
+        index = self._at_or_after(session)
+        if self._days[index] != np.datetime64(session, "D"):
+            raise DataIntegrityError(f"{session} is not a session of the exchange (weekend or holiday)")
+        return index
+
+    def is_session(self, day: date) -> bool:
+        """Whether the exchange opens on `day`."""
+        return bool(self._days[self._at_or_after(day)] == np.datetime64(day, "D"))
+
+    def at_or_after(self, day: date) -> date:
+        """`day` itself when it is a session, else the next session."""
+        return self._days[self._at_or_after(day)].item()  # type: ignore[no-any-return]
+
+    def next(self, session: date) -> date:
+        """The session after `session`, which must be one."""
+        return self._days[self._index(session) + 1].item()  # type: ignore[no-any-return]
+
+    def previous(self, day: date) -> date:
+        """The last session before `day`."""
+        return self._days[self._at_or_after(day) - 1].item()  # type: ignore[no-any-return]
+
+    def between(self, first: date, last: date) -> list[date]:
+        """Every session from `first` to `last`, both included."""
+        days = self._days
+        low = np.searchsorted(days, np.datetime64(first, "D"))
+        high = np.searchsorted(days, np.datetime64(last, "D"), side="right")
+        return days[low:high].tolist()  # type: ignore[no-any-return]
+
+    def open(self, session: date) -> datetime:
+        """When `session` opens, UTC."""
+        return from_ns(self._opens[self._index(session)])
+
+    def close(self, session: date) -> datetime:
+        """When `session` closes, UTC; earlier on half days."""
+        return from_ns(self._closes[self._index(session)])
+
+    def opens_ns(self, sessions: Sequence[date]) -> NDArray[np.int64]:
+        """[T] opening times in nanoseconds since 1970."""
+        return self._opens[self._indices(sessions)]
+
+    def closes_ns(self, sessions: Sequence[date]) -> NDArray[np.int64]:
+        """[T] closing times in nanoseconds since 1970."""
+        return self._closes[self._indices(sessions)]
+
+    def _indices(self, sessions: Sequence[date]) -> NDArray[np.int64]:
+        wanted = np.array(sessions, dtype="datetime64[D]")
+        found = np.searchsorted(self._days, wanted)
+        found = np.minimum(found, self._days.size - 1)
+        strangers = np.flatnonzero(self._days[found] != wanted)
+        if strangers.size:
+            raise DataIntegrityError(f"{wanted[strangers[0]]} is not a session of the exchange (weekend or holiday)")
+        return found
+
+    def session_at(self, moment: datetime) -> date | None:
+        """The session that is open at `moment` (opening included, closing excluded), or None."""
+        day = moment.astimezone(UTC).date()
+        for session in self.between(day - timedelta(days=1), day):
+            if self.open(session) <= moment < self.close(session):
+                return session
+        return None
+
+
+@lru_cache(maxsize=1)
+def new_york() -> SessionCalendar:
+    """The NYSE calendar from 1980 to about a year ahead (exchange_calendars, embedded data, no network)."""
+    import exchange_calendars
+
+    end = date(datetime.now(UTC).year + 1, 12, 31)
+    calendar = exchange_calendars.get_calendar("XNYS", start=f"{FIRST_YEAR}-01-01", end=end.isoformat())
+    return SessionCalendar(
+        calendar.sessions.to_numpy().astype("datetime64[D]"),
+        np.asarray(calendar.opens_nanos, dtype=np.int64),
+        np.asarray(calendar.closes_nanos, dtype=np.int64),
+    )

@@ -1,0 +1,236 @@
+"""From a signal to a verdict: what is claimed, what is checked, what is decided, what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Literal
+
+from trader.core.trading import OrderIntent, Portfolio
+
+EvidenceKind = Literal["technical", "portfolio", "track_record", "level", "disclosure", "news", "paper", "memory"]
+Style = Literal["trend", "mean_reversion", "momentum", "benchmark"]
+Operator = Literal["=", "<", ">", "<=", ">=", "crosses_above", "crosses_below"]
+ClaimStatus = Literal["unchecked", "verified", "contradicted", "unverifiable"]
+
+
+class Decision(StrEnum):
+    """The only two outcomes of a debate."""
+
+    GO = "GO"
+    NO_GO = "NO_GO"
+
+
+class FlagCode(StrEnum):
+    """Why a debate or the gate said no. `trader explain CODE` prints the text in trader/core/flags.py."""
+
+    DATA_INTEGRITY_FAILURE = "DATA_INTEGRITY_FAILURE"
+    STALE_DATA = "STALE_DATA"
+    UNVERIFIABLE_THESIS = "UNVERIFIABLE_THESIS"
+    CONTRADICTED_CLAIM = "CONTRADICTED_CLAIM"
+    INSUFFICIENT_EVIDENCE = "INSUFFICIENT_EVIDENCE"
+    INVALID_LEVELS = "INVALID_LEVELS"
+    REWARD_RISK_BELOW_MINIMUM = "REWARD_RISK_BELOW_MINIMUM"
+    NEGATIVE_EXPECTED_VALUE = "NEGATIVE_EXPECTED_VALUE"
+    POSITION_CAP = "POSITION_CAP"
+    MOMENTUM_TRAP_RISK = "MOMENTUM_TRAP_RISK"
+    LOW_CONFIDENCE = "LOW_CONFIDENCE"
+    NO_SIGNAL = "NO_SIGNAL"
+    INVALID_REPLY = "INVALID_REPLY"
+    ENDPOINT_FAILURE = "ENDPOINT_FAILURE"
+    INSUFFICIENT_CASH = "INSUFFICIENT_CASH"
+    POSITION_TOO_SMALL = "POSITION_TOO_SMALL"
+    LEVELS_NOT_FROM_DATA = "LEVELS_NOT_FROM_DATA"
+    NOT_A_GO = "NOT_A_GO"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A strategy's rule that fired on one bar."""
+
+    signal_id: str
+    strategy: str
+    style: Style
+    symbol: str
+    side: Literal["buy"]  # only long entries are debated
+    strength: float  # [-1, 1]
+    bar_at: datetime  # UTC, opening time of the bar on which the rule crossed
+    as_of: datetime  # UTC, when the decision is taken
+    features: Mapping[str, float]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One checkable fact, as it was known at `as_of`."""
+
+    evidence_id: str  # E1, E2, …
+    symbol: str
+    kind: EvidenceKind
+    name: str  # "rsi_14", "close"
+    value: float | None  # None: looked for and missing
+    unit: str  # "USD", "index_0_100", "fraction", "count", "R"
+    as_of: datetime  # UTC
+    known_at: datetime  # UTC; never later than the decision
+    source: str  # "strategies.indicators.momentum", "ledger"
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An entry that a signal asks for, with the levels that code derives from the data.
+
+    entry_price  USD per share expected to be paid at the next open, slippage included
+    stop_price   USD per share, entry - multiple × ATR, rounded down to a tick
+    fired        False when a person asked for a debate although no signal fired
+    """
+
+    signal: Signal
+    entry_price: float
+    stop_price: float
+    fired: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A sentence that can be checked: evidence `field`, `operator`, `quoted_value`.
+
+    evidence_ids  the fact itself first; for a comparison with another fact, that one second;
+                  for a crossing: now, before, and where the line moves too: line now, line before
+    """
+
+    text: str
+    evidence_ids: tuple[str, ...]
+    field: str
+    operator: Operator
+    quoted_value: float
+    unit: str
+    status: ClaimStatus = "unchecked"
+    detail: str = ""  # why the checker came to this status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """Bull's case for the trade."""
+
+    stance: Literal["bull"]
+    round: int  # 0 opens, 1… answer the bear
+    thesis: str
+    claims: tuple[Claim, ...]
+    entry_price: float
+    stop_price: float
+    target_price: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuttal:
+    """Bear's attack on the weakest claim that Bull made."""
+
+    stance: Literal["bear"]
+    round: int
+    weakest_claim: str  # Bull's words
+    counter: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCheck:
+    """One line of the arbitrator's table."""
+
+    code: FlagCode
+    rule: str
+    value: str
+    limit: str
+    passed: bool
+    evidence_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskFlag:
+    """A reason against the trade."""
+
+    code: FlagCode
+    detail: str
+    evidence_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the arbitrator decided; a GO is still only a proposal to the risk gate."""
+
+    verdict_id: str
+    symbol: str
+    decision: Decision
+    confidence: float  # [0, 1]
+    entry_price: float | None
+    stop_price: float | None
+    target_price: float | None  # None: no target, only a stop (debate off)
+    reward_risk_ratio: float | None
+    expected_value_r: float | None  # in units of the risk taken
+    rationale: str
+    flags: tuple[RiskFlag, ...]
+    rules: tuple[RuleCheck, ...]
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debate:
+    """A debate that was held: who spoke, what was said in order, and the verdict."""
+
+    debater: str  # "rules", "off", a model's name
+    arguments: tuple[Argument, ...]
+    rebuttals: tuple[Rebuttal, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskInputs:
+    """Everything the risk gate looks at besides the verdict; all of it computed from the data and the account.
+
+    close, atr        USD per share at the decision bar
+    open_buy_value    USD of buys already waiting, in all and in this symbol
+    """
+
+    symbol: str
+    as_of: datetime
+    bar_at: datetime
+    expected_bar_at: datetime  # the bar that should be the newest now
+    close: float
+    atr: float | None
+    atr_multiple: float
+    portfolio: Portfolio
+    open_buy_value: Decimal
+    open_buy_value_symbol: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskDecision:
+    """The gate's answer: how many shares, or why none."""
+
+    approved: bool
+    reasons: tuple[RiskFlag, ...]
+    quantity: int  # whole shares
+    weight_after: float  # of equity in this symbol, worst case
+    limits: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleRecord:
+    """One decision, GO or NO_GO, with all that is needed to take it again."""
+
+    cycle_id: str
+    as_of: datetime
+    symbol: str
+    strategy: str
+    source: str
+    data_hashes: Mapping[str, str]  # symbol -> SHA-256 of the bars known at as_of
+    candidate: Candidate
+    evidence: tuple[Evidence, ...]
+    debate: Debate
+    risk_inputs: RiskInputs
+    risk: RiskDecision
+    intent: OrderIntent | None
+    refusal: str = field(default="")  # the broker's words, when it refused the order
