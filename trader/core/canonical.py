@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ def to_primitive(value: Any) -> Primitive:
     Raises TypeError for a type it does not know and ValueError for NaN, infinity or a naive datetime: such a
     value has no single way to be written.
     """
-    if value is None or isinstance(value, bool | str) and not isinstance(value, Enum):
+    if value is None or (isinstance(value, bool | str) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Enum):
         return to_primitive(value.value)
@@ -70,12 +70,12 @@ def from_primitive(kind: type[T], value: Any) -> T:
     return typing.cast(T, _rebuild(kind, value))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 

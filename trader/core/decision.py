@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -11,7 +11,9 @@ from typing import Literal
 
 from trader.core.trading import OrderIntent, Portfolio
 
-EvidenceKind = Literal["technical", "portfolio", "track_record", "level", "disclosure", "news", "paper", "memory"]
+EvidenceKind = Literal[
+    "technical", "portfolio", "track_record", "level", "disclosure", "news", "paper", "memory"
+]
 Style = Literal["trend", "mean_reversion", "momentum", "benchmark"]
 Operator = Literal["=", "<", ">", "<=", ">=", "crosses_above", "crosses_below"]
 ClaimStatus = Literal["unchecked", "verified", "contradicted", "unverifiable"]
@@ -234,3 +236,31 @@ class CycleRecord:
     risk: RiskDecision
     intent: OrderIntent | None
     refusal: str = field(default="")  # the broker's words, when it refused the order
+
+
+class EvidenceIndex:
+    """Evidence found by number or by name; both are unique within one decision."""
+
+    def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self.items = tuple(evidence)
+        self._by_id = {fact.evidence_id: fact for fact in self.items}
+        self._by_name = {fact.name: fact for fact in self.items}
+        if not len(self._by_id) == len(self._by_name) == len(self.items):
+            raise ValueError("evidence ids and names must be unique within a decision")
+
+    def by_id(self, evidence_id: str) -> Evidence | None:
+        """The fact with this number, or None."""
+        return self._by_id.get(evidence_id)
+
+    def named(self, name: str) -> Evidence | None:
+        """The fact with this name, or None."""
+        return self._by_name.get(name)
+
+    def value(self, name: str) -> float | None:
+        """The value of the fact with this name; None when it is missing."""
+        fact = self._by_name.get(name)
+        return fact.value if fact else None
+
+    def starting(self, prefix: str) -> tuple[Evidence, ...]:
+        """Facts whose name starts with `prefix`, in the order of their numbers."""
+        return tuple(fact for fact in self.items if fact.name.startswith(prefix))

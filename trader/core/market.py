@@ -129,8 +129,8 @@ class BarSeries:
         digest = hashlib.sha256(
             f"{self.symbol}|{self.timeframe}|{self.adjustment}|{self.splits}".encode()
         )
-        for array in (self.timestamp, self.available_at):
-            digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
-        for array in (self.open, self.high, self.low, self.close, self.volume):
-            digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+        for times in (self.timestamp, self.available_at):
+            digest.update(np.ascontiguousarray(times, dtype="<i8").tobytes())
+        for prices in (self.open, self.high, self.low, self.close, self.volume):
+            digest.update(np.ascontiguousarray(prices, dtype="<f8").tobytes())
         return digest.hexdigest()

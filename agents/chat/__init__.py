@@ -1,0 +1,1 @@
+"""Who speaks in a debate: rules by default."""

@@ -1,0 +1,348 @@
+"""Every setting with its type, bounds, default and description: the one definition of config.yaml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from trader.core.config.wording import closest, shown
+
+T = TypeVar("T")
+SYMBOL_PATTERN = r"^[A-Z][A-Z0-9.]{0,9}$"
+ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
+FRACTION = {"unit": "fraction"}  # a value of 1 or more is most likely a percentage
+
+
+def _symbol(value: Any) -> str:
+    """A ticker symbol; YAML turns an unquoted TRUE into a boolean, which is worth a hint of its own."""
+    if isinstance(value, bool) or value is None:
+        problem = f'{shown(value)} is not text; quote it if it is a symbol: "{shown(value).upper()}"'
+    elif not isinstance(value, str):
+        problem = f'{shown(value)} is not text; write symbols as text, in quotes: "AAPL"'
+    elif re.fullmatch(SYMBOL_PATTERN, value):
+        return value
+    else:
+        problem = f"{shown(value)} is no symbol; write capital letters, digits and dots, as in BRK.B"
+        if re.fullmatch(SYMBOL_PATTERN, value.strip().upper()):
+            problem += f", did you mean {value.strip().upper()}?"
+    raise _problem("symbol", problem)
+
+
+def _source(value: Any) -> Any:
+    """Where bars come from; CSV files are named after the colon."""
+    if not isinstance(value, str) or value in ("sample", "synthetic"):
+        return value
+    if value.startswith("csv:") and re.fullmatch(ONE_LINE, value[4:]):
+        return value
+    close = closest(value, ("sample", "synthetic"))
+    hint = f", did you mean {close}?" if close else ""
+    raise _problem("source", f"{shown(value)} is none of sample, synthetic, csv:PATH{hint}")
+
+
+def _date(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass  # a thirteenth month, a 30th of February: refused below like any other text
+    raise _problem("date", f"{shown(value)} is not a date; write year-month-day, as in 2026-07-01")
+
+
+def _problem(kind: Any, message: str) -> PydanticCustomError:
+    return PydanticCustomError(kind, "{problem}", {"problem": message})
+
+
+def _distinct(items: tuple[T, ...]) -> tuple[T, ...]:
+    """The items unchanged; each one that was there before is an error at its own place."""
+    errors = [
+        InitErrorDetails(
+            type=_problem("duplicate", f"{shown(item)} is listed twice; remove one"),
+            loc=(index,),
+            input=item,
+        )
+        for index, item in enumerate(items)
+        if item in items[:index]
+    ]
+    if errors:
+        raise ValidationError.from_exception_data("list", errors)
+    return items
+
+
+Listed = Annotated[tuple[T, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+Symbol = Annotated[str, Field(pattern=SYMBOL_PATTERN), BeforeValidator(_symbol)]
+Window = Annotated[int, Field(ge=1, le=2000)]
+StrategyName = Literal["atr_trend", "rsi_reversion", "macd_momentum", "sma_cross", "buy_and_hold"]
+
+
+class Section(BaseModel):
+    """Settings that belong together; a section that is written but left empty keeps its defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+
+class Data(Section):
+    """Where bars come from."""
+
+    source: Annotated[str, BeforeValidator(_source)] = Field(
+        default="sample",
+        description="Bars: sample (bundled real bars), synthetic (made up from seed) or csv:PATH",
+    )
+    timeframe: Literal["1Day", "1Hour"] = Field(default="1Day", description="Length of a bar")
+    seed: int = Field(default=7, ge=0, le=2**32 - 1, description="Seed of the synthetic bars")
+
+
+class Account(Section):
+    """The paper account."""
+
+    cash: float = Field(default=100_000.0, gt=0, description="Paper money at the start, USD")
+
+
+class AtrTrend(Section):
+    """Follow a close that leaves its mean upward."""
+
+    window: Window = Field(default=50, description="Bars of the simple moving average")
+    band_atr: float = Field(
+        default=0.5, ge=0, description="How far above the average a close must cross, in ATR"
+    )
+    atr_window: Window = Field(default=14, description="Bars of the average true range")
+
+
+class RsiReversion(Section):
+    """Buy the return from an oversold reading."""
+
+    window: Window = Field(default=14, description="Bars of the relative strength index")
+    oversold: float = Field(
+        default=30.0, gt=0, lt=100, description="Enter when the RSI crosses up through this"
+    )
+    overbought: float = Field(
+        default=70.0, gt=0, lt=100, description="Leave when the RSI crosses down through this"
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> RsiReversion:
+        return _below(self, "oversold", "overbought")
+
+
+class MacdMomentum(Section):
+    """Follow the cross of the MACD line and its signal line."""
+
+    fast: Window = Field(default=12, description="Bars of the fast exponential average")
+    slow: Window = Field(default=26, description="Bars of the slow exponential average")
+    signal: Window = Field(default=9, description="Bars of the signal line")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> MacdMomentum:
+        return _below(self, "fast", "slow")
+
+
+class SmaCross(Section):
+    """Follow the cross of two simple moving averages."""
+
+    fast: Window = Field(default=20, description="Bars of the fast simple average")
+    slow: Window = Field(default=50, description="Bars of the slow simple average")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> SmaCross:
+        return _below(self, "fast", "slow")
+
+
+class BuyAndHold(Section):
+    """Buy once and keep; it has no parameters."""
+
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+
+def _below(section: SectionT, low: str, high: str) -> SectionT:
+    below, above = getattr(section, low), getattr(section, high)
+    if not below < above:
+        raise _problem(
+            "order",
+            f"{low} {shown(below)} must be below {high} {shown(above)}; change one of them",
+        )
+    return section
+
+
+class Parameters(Section):
+    """The numbers of each strategy, used when the strategy is enabled or named in a command."""
+
+    atr_trend: AtrTrend = Field(default=AtrTrend(), description="Numbers of atr_trend")
+    rsi_reversion: RsiReversion = Field(
+        default=RsiReversion(), description="Numbers of rsi_reversion"
+    )
+    macd_momentum: MacdMomentum = Field(
+        default=MacdMomentum(), description="Numbers of macd_momentum"
+    )
+    sma_cross: SmaCross = Field(default=SmaCross(), description="Numbers of sma_cross")
+    buy_and_hold: BuyAndHold = Field(default=BuyAndHold(), description="buy_and_hold has none")
+
+
+class Strategies(Section):
+    """Which rules look for entries."""
+
+    enabled: Listed[StrategyName] = Field(
+        default=("atr_trend", "rsi_reversion", "macd_momentum"),
+        description="Strategies that run together",
+    )
+    parameters: Parameters = Field(default=Parameters(), description="Numbers of each strategy")
+
+
+class Debate(Section):
+    """How an entry is argued over."""
+
+    mode: Literal["rules", "off"] = Field(
+        default="rules", description="Who debates: rules, or off for no debate"
+    )
+    rounds: int = Field(default=1, ge=0, le=5, description="Rebuttal rounds after the opening")
+    minimum_verified_claims: int = Field(
+        default=3, ge=1, le=100, description="Verified claims without which there is no GO"
+    )
+    minimum_confidence: float = Field(
+        default=0.4,
+        ge=0,
+        le=1,
+        description="Confidence below which there is no GO, a fraction",
+        json_schema_extra=FRACTION,
+    )
+
+
+class Risk(Section):
+    """What the risk gate allows."""
+
+    risk_per_trade: float = Field(
+        default=0.01,
+        gt=0,
+        le=0.1,
+        description="Equity lost when a stop is hit, a fraction",
+        json_schema_extra=FRACTION,
+    )
+    max_position_weight: float = Field(
+        default=0.15,
+        gt=0,
+        le=0.15,
+        description="Largest share of equity in one symbol, a fraction; may only be tightened",
+        json_schema_extra=FRACTION,
+    )
+    min_reward_risk: float = Field(
+        default=2.0, ge=2, description="Smallest reward over risk, after costs"
+    )
+    atr_window: Window = Field(default=14, description="Bars of the ATR that places the stop")
+    atr_multiple: float = Field(default=2.0, gt=0, description="Stop distance from entry, in ATR")
+
+
+class CostSettings(Section):
+    """What trading costs; the same numbers serve the exchange, the gate and every baseline."""
+
+    slippage_bps: float = Field(
+        default=5.0, ge=0, lt=10_000, description="Slippage of market and stop orders, basis points"
+    )
+    fee_bps: float = Field(
+        default=0.0, ge=0, lt=10_000, description="Fee on the notional of each side, basis points"
+    )
+    commission_per_order: float = Field(
+        default=0.0, ge=0, description="Commission of each filled order, USD"
+    )
+
+
+class Market(Section):
+    """The embedded market of `trader run`."""
+
+    start: Annotated[date, BeforeValidator(_date)] = Field(
+        default=date(2026, 7, 1), description="First session of the embedded market"
+    )
+
+
+class Kernels(Section):
+    """Who computes indicators and sweeps."""
+
+    backend: Literal["auto", "cpu", "reference"] = Field(
+        default="auto", description="auto, cpu (compiled) or reference (plain NumPy)"
+    )
+
+
+class Config(Section):
+    """The settings of one run, after profile, environment and command line have spoken."""
+
+    symbols: Listed[Symbol] | None = Field(
+        default=None, description="Symbols to trade; null lets the data source choose"
+    )
+    state_dir: str = Field(
+        default="~/.local/share/trader",
+        pattern=ONE_LINE,
+        description="Folder that holds everything the bot remembers",
+    )
+    data: Data = Field(default=Data(), description="Where bars come from")
+    account: Account = Field(default=Account(), description="The paper account")
+    strategies: Strategies = Field(default=Strategies(), description="Which rules look for entries")
+    debate: Debate = Field(default=Debate(), description="How an entry is argued over")
+    risk: Risk = Field(default=Risk(), description="What the risk gate allows")
+    costs: CostSettings = Field(default=CostSettings(), description="What trading costs")
+    market: Market = Field(default=Market(), description="The embedded market of trader run")
+    kernels: Kernels = Field(default=Kernels(), description="Who computes indicators")
+
+
+class ConfigFile(Config):
+    """The shape of config.yaml: the settings, and named profiles that replace some of them."""
+
+    profiles: Mapping[str, Config] = Field(
+        default={}, description="Named sets of settings, chosen with --profile"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One setting that holds a value: its dotted name and how its value is written as one word."""
+
+    name: str
+    kind: Literal["number", "text", "list", "optional list"]
+    description: str
+
+
+def leaves(section: type[Section] = Config, prefix: str = "") -> Iterator[Leaf]:
+    """Every setting of a section, in the order of the file."""
+    for name, field in section.model_fields.items():
+        inner = section_of(field)
+        if inner is not None:
+            yield from leaves(inner, f"{prefix}{name}.")
+        else:
+            yield Leaf(
+                name=prefix + name, kind=_kind(field.annotation), description=field.description or ""
+            )
+
+
+def section_of(field: FieldInfo) -> type[Section] | None:
+    """The section that a field holds, or None when it holds a value."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Section) else None
+
+
+def _kind(annotation: Any) -> Literal["number", "text", "list", "optional list"]:
+    if get_origin(annotation) is Annotated:
+        return _kind(get_args(annotation)[0])
+    if get_origin(annotation) is Union:
+        return "optional list"
+    if get_origin(annotation) is tuple:
+        return "list"
+    return "number" if annotation in (int, float) else "text"

@@ -1,0 +1,1 @@
+"""Market data: bars that have been checked before anybody may decide on them."""

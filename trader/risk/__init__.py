@@ -1,0 +1,1 @@
+"""The risk gate: plain arithmetic that no argument can talk round."""
