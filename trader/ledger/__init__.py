@@ -1,0 +1,1 @@
+"""The ledger: append-only, hash-chained records and the accounting over them."""

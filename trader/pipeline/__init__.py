@@ -1,0 +1,1 @@
+"""The pipeline: slots, evidence and the one cycle that every mode runs."""

@@ -1,0 +1,58 @@
+"""What a slot leaves behind besides its decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """A strategy's exit signal and the order that follows it."""
+
+    trade_id: str
+    symbol: str
+    strategy: str
+    reason: str
+    client_order_id: str
+    problem: str = (
+        ""  # the broker's words, when the order was refused; it is tried again at the next slot
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A fired signal that was not debated, and why."""
+
+    symbol: str
+    strategy: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRecord:
+    """One decision slot: the account after matching, and everything that happened but debates.
+
+    fills      execution ids booked in this slot
+    closes     USD per share, the newest close known of each symbol
+    refused    symbols whose data were not fit for a decision, with the reason
+    resolved   client order ids whose unknown outcome was settled
+    protected  trades that had lost their stop and got a new one
+    cycles     ids of the decisions taken
+    """
+
+    session: date
+    as_of: datetime
+    cash: Decimal
+    equity: Decimal
+    positions: Mapping[str, Decimal]
+    closes: Mapping[str, float]
+    fills: tuple[str, ...]
+    exits: tuple[Exit, ...]
+    refused: Mapping[str, str]
+    resolved: tuple[str, ...]
+    protected: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+    cycles: tuple[str, ...]

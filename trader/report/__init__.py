@@ -1,0 +1,1 @@
+"""Reports a person can open: one self-contained HTML file for each backtest."""
