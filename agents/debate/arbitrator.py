@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
 from agents.debate.speaking import transcript
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
-from trader.core.canonical import from_primitive, sha256_of, to_primitive
+from trader.core.canonical import from_primitive, sha256_of, to_object
 from trader.core.costs import Costs
 from trader.core.decision import (
     Argument,
@@ -68,7 +67,7 @@ def make_arbitrator(limits: DebateLimits, costs: Costs) -> Node:
         verdict = decide(
             runtime.context, arguments, rebuttals, failures, limits=limits, costs=costs
         )
-        return {"verdict": cast(dict[str, Any], to_primitive(verdict))}
+        return {"verdict": to_object(verdict)}
 
     return arbitrator
 

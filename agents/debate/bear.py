@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
@@ -11,7 +10,7 @@ from agents.debate.claims import check_claims
 from agents.debate.schemas import InvalidReplyError, parse_rebuttal
 from agents.debate.speaking import failure, request
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
-from trader.core.canonical import to_primitive
+from trader.core.canonical import to_object
 from trader.core.errors import EndpointError
 from trader.core.ports import ChatModel
 
@@ -28,7 +27,7 @@ def make_bear(chat: ChatModel) -> Node:
             return {"failures": [failure("bear", exc)]}
         checked = replace(rebuttal, claims=check_claims(rebuttal.claims, runtime.context.evidence))
         return {
-            "rebuttals": [cast(dict[str, Any], to_primitive(checked))],
+            "rebuttals": [to_object(checked)],
             "round": state["round"] + 1,
         }
 

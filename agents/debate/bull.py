@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
@@ -11,7 +10,7 @@ from agents.debate.claims import check_claims
 from agents.debate.schemas import InvalidReplyError, parse_argument
 from agents.debate.speaking import failure, request
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
-from trader.core.canonical import to_primitive
+from trader.core.canonical import to_object
 from trader.core.errors import EndpointError
 from trader.core.ports import ChatModel
 
@@ -26,6 +25,6 @@ def make_bull(chat: ChatModel) -> Node:
         except (InvalidReplyError, EndpointError) as exc:
             return {"failures": [failure("bull", exc)]}
         checked = replace(argument, claims=check_claims(argument.claims, runtime.context.evidence))
-        return {"arguments": [cast(dict[str, Any], to_primitive(checked))]}
+        return {"arguments": [to_object(checked)]}
 
     return bull

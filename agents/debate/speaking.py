@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Literal
 
 from agents.debate.schemas import InvalidReplyError
 from agents.debate.state import DebateContext, DebateState
-from trader.core.canonical import Primitive, from_primitive, to_primitive
+from trader.core.canonical import Primitive, from_primitive, to_object
 from trader.core.decision import Argument, FlagCode, Rebuttal, RiskFlag
 from trader.core.errors import EndpointError
 from trader.core.ports import ChatRequest
@@ -38,4 +38,4 @@ def request(
 def failure(role: str, error: InvalidReplyError | EndpointError) -> dict[str, Primitive]:
     """The flag that an unusable reply leaves behind; it turns the verdict into NO_GO."""
     code = FlagCode.ENDPOINT_FAILURE if isinstance(error, EndpointError) else FlagCode.INVALID_REPLY
-    return cast(dict[str, Any], to_primitive(RiskFlag(code=code, detail=f"{role}: {error}")))
+    return to_object(RiskFlag(code=code, detail=f"{role}: {error}"))

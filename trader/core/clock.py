@@ -5,6 +5,8 @@ The only module that reads wall time.
 
 from __future__ import annotations
 
+import time
+import warnings
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trader.core.errors import DataIntegrityError
-from trader.core.market import from_ns
+from trader.core.market import from_ns, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,11 @@ class SystemClock:
     def now(self) -> datetime:
         """The present moment, UTC."""
         return datetime.now(UTC)
+
+
+def monotonic_seconds() -> float:
+    """Seconds on a clock that only runs forward, for telling how long something took."""
+    return time.monotonic()
 
 
 class ReplayClock:
@@ -49,7 +56,9 @@ class ReplayClock:
 class SessionCalendar:
     """Sessions of the NYSE with their real opening and closing times, half days included."""
 
-    def __init__(self, sessions: NDArray[np.datetime64], opens: NDArray[np.int64], closes: NDArray[np.int64]) -> None:
+    def __init__(
+        self, sessions: NDArray[np.datetime64], opens: NDArray[np.int64], closes: NDArray[np.int64]
+    ) -> None:
         self._days = sessions.astype("datetime64[D]")
         self._opens = opens
         self._closes = closes
@@ -64,15 +73,22 @@ class SessionCalendar:
         """Newest session known, about a year ahead."""
         return self._days[-1].item()  # type: ignore[no-any-return]
 
-    def _at_or_after(self, day: date) -> int:
+    def _require_covered(self, day: date) -> None:
         if not self.first <= day <= self.last:
-            raise DataIntegrityError(f"{day} is outside the exchange calendar, which covers {self.first} to {self.last}")
+            raise DataIntegrityError(
+                f"{day} is outside the exchange calendar, which covers {self.first} to {self.last}"
+            )
+
+    def _at_or_after(self, day: date) -> int:
+        self._require_covered(day)
         return int(np.searchsorted(self._days, np.datetime64(day, "D")))
 
     def _index(self, session: date) -> int:
         index = self._at_or_after(session)
         if self._days[index] != np.datetime64(session, "D"):
-            raise DataIntegrityError(f"{session} is not a session of the exchange (weekend or holiday)")
+            raise DataIntegrityError(
+                f"{session} is not a session of the exchange (weekend or holiday)"
+            )
         return index
 
     def is_session(self, day: date) -> bool:
@@ -85,18 +101,34 @@ class SessionCalendar:
 
     def next(self, session: date) -> date:
         """The session after `session`, which must be one."""
-        return self._days[self._index(session) + 1].item()  # type: ignore[no-any-return]
+        index = self._index(session) + 1
+        if index == self._days.size:
+            self._require_covered(session + timedelta(days=1))
+        return self._days[index].item()  # type: ignore[no-any-return]
 
     def previous(self, day: date) -> date:
         """The last session before `day`."""
-        return self._days[self._at_or_after(day) - 1].item()  # type: ignore[no-any-return]
+        index = self._at_or_after(day) - 1
+        if index < 0:
+            self._require_covered(day - timedelta(days=1))
+        return self._days[index].item()  # type: ignore[no-any-return]
 
     def between(self, first: date, last: date) -> list[date]:
         """Every session from `first` to `last`, both included."""
-        days = self._days
-        low = np.searchsorted(days, np.datetime64(first, "D"))
-        high = np.searchsorted(days, np.datetime64(last, "D"), side="right")
-        return days[low:high].tolist()  # type: ignore[no-any-return]
+        return self._days[self._span(first, last)].tolist()  # type: ignore[no-any-return]
+
+    def hours_between(self, first: date, last: date) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[T] opening and [T] closing times, nanoseconds since 1970, of the sessions `between`."""
+        span = self._span(first, last)
+        return self._opens[span].copy(), self._closes[span].copy()
+
+    def _span(self, first: date, last: date) -> slice:
+        self._require_covered(first)
+        self._require_covered(last)
+        return slice(
+            int(np.searchsorted(self._days, np.datetime64(first, "D"))),
+            int(np.searchsorted(self._days, np.datetime64(last, "D"), side="right")),
+        )
 
     def open(self, session: date) -> datetime:
         """When `session` opens, UTC."""
@@ -120,25 +152,28 @@ class SessionCalendar:
         found = np.minimum(found, self._days.size - 1)
         strangers = np.flatnonzero(self._days[found] != wanted)
         if strangers.size:
-            raise DataIntegrityError(f"{wanted[strangers[0]]} is not a session of the exchange (weekend or holiday)")
+            self._index(wanted[strangers[0]].item())  # raises, and says why
         return found
 
     def session_at(self, moment: datetime) -> date | None:
         """The session that is open at `moment` (opening included, closing excluded), or None."""
-        day = moment.astimezone(UTC).date()
-        for session in self.between(day - timedelta(days=1), day):
-            if self.open(session) <= moment < self.close(session):
-                return session
+        day = session_of(moment)
+        if self.is_session(day) and self.open(day) <= moment < self.close(day):
+            return day
         return None
 
 
 @lru_cache(maxsize=1)
 def new_york() -> SessionCalendar:
-    """The NYSE calendar from 1980 to about a year ahead (exchange_calendars, embedded data, no network)."""
+    """The NYSE calendar from 1980 to about a year ahead (exchange_calendars, no network)."""
     import exchange_calendars
 
     end = date(datetime.now(UTC).year + 1, 12, 31)
-    calendar = exchange_calendars.get_calendar("XNYS", start=f"{FIRST_YEAR}-01-01", end=end.isoformat())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # its use of pandas, not ours
+        calendar = exchange_calendars.get_calendar(
+            "XNYS", start=f"{FIRST_YEAR}-01-01", end=end.isoformat()
+        )
     return SessionCalendar(
         calendar.sessions.to_numpy().astype("datetime64[D]"),
         np.asarray(calendar.opens_nanos, dtype=np.int64),

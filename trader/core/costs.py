@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 
 from trader.core.trading import Side, fill_price, money
 
 BPS = Decimal("0.0001")
+CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,9 @@ class Costs:
         return fill_price(money(price) * (1 + away if side is Side.BUY else 1 - away))
 
     def fee(self, notional: Decimal) -> Decimal:
-        """USD charged for one order that traded `notional`."""
-        return (abs(notional) * money(self.fee_bps) * BPS + money(self.commission_per_order)).quantize(Decimal("0.01"))
+        """USD charged for one order that traded `notional`, to the cent."""
+        exact = abs(notional) * money(self.fee_bps) * BPS + money(self.commission_per_order)
+        return exact.quantize(CENT, rounding=ROUND_HALF_EVEN)
 
     def expected_entry(self, close: float) -> float:
         """USD per share a market buy decided at `close` is expected to pay, slippage included."""

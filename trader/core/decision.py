@@ -221,7 +221,10 @@ class RiskDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRecord:
-    """One decision, GO or NO_GO, with all that is needed to take it again."""
+    """One decision, GO or NO_GO, with all that is needed to take it again.
+
+    open_buy_value_seen  USD of buys waiting in this symbol when the evidence was gathered
+    """
 
     cycle_id: str
     as_of: datetime
@@ -230,6 +233,7 @@ class CycleRecord:
     source: str
     data_hashes: Mapping[str, str]  # symbol -> SHA-256 of the bars known at as_of
     candidate: Candidate
+    open_buy_value_seen: Decimal
     evidence: tuple[Evidence, ...]
     debate: Debate
     risk_inputs: RiskInputs

@@ -23,7 +23,7 @@ class Timeframe(StrEnum):
 
 
 def to_ns(moment: datetime) -> int:
-    """Nanoseconds since 1970 of an aware datetime, exact to the microsecond; ValueError if naive."""
+    """Nanoseconds since 1970 of an aware datetime, exact to a microsecond; ValueError if naive."""
     if moment.tzinfo is None:
         raise ValueError(f"a time zone is missing from {moment!r}")
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
@@ -65,6 +65,7 @@ class BarSeries:
     volume                   [T] float64 shares
     source                   where the bars come from, e.g. "sample"
     adjustment               what the prices are adjusted for, e.g. "splits and dividends"
+    splits                   those the prices still show, never one they are adjusted for
     """
 
     symbol: str
@@ -94,10 +95,15 @@ class BarSeries:
     def slice(self, start: int, stop: int) -> BarSeries:
         """Bars start..stop-1, as views."""
         part = slice(start, stop)
+        timestamp = self.timestamp[part]
+        known = self.splits
+        if known:  # a later split is no more known than a later bar
+            newest = session_of(from_ns(timestamp[-1])) if timestamp.size else date.min
+            known = tuple(split for split in known if split[0] <= newest)
         return BarSeries(
             symbol=self.symbol,
             timeframe=self.timeframe,
-            timestamp=self.timestamp[part],
+            timestamp=timestamp,
             available_at=self.available_at[part],
             open=self.open[part],
             high=self.high[part],
@@ -106,7 +112,7 @@ class BarSeries:
             volume=self.volume[part],
             source=self.source,
             adjustment=self.adjustment,
-            splits=self.splits,
+            splits=known,
         )
 
     def bar(self, index: int) -> Bar:
@@ -125,7 +131,7 @@ class BarSeries:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of symbol, timeframe, adjustment, splits and every number, independent of the source's name."""
+        """Hash of symbol, timeframe, adjustment, splits and every number, not of the source."""
         digest = hashlib.sha256(
             f"{self.symbol}|{self.timeframe}|{self.adjustment}|{self.splits}".encode()
         )

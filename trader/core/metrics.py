@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MINIMUM_RETURNS_FOR_SHARPE = 30
+ROUNDING_NOISE = 1e-14  # deviation of equal returns computed in float64
 MINIMUM_PERIODS_FOR_ANNUAL = 0.25  # of a year
 
 
@@ -24,20 +25,21 @@ def returns(equity: NDArray[np.float64], initial: float) -> NDArray[np.float64]:
 def sharpe(equity: NDArray[np.float64], initial: float, periods_per_year: float) -> float | None:
     """Annualised Sharpe ratio of the bar returns, standard deviation with ddof 1, risk-free rate 0.
 
-    returns  mean / deviation × sqrt(periods_per_year); None for fewer than two bars or no variance
+    returns  mean / deviation × sqrt(periods_per_year); None for fewer than two bars, no variance
+             beyond rounding, or an account that was ever worth nothing
     source   Sharpe (1994), The Sharpe Ratio
     """
-    if equity.size < 2:
+    if equity.size < 2 or initial <= 0.0 or not bool((equity > 0.0).all()):
         return None
     change = returns(equity, initial)
     deviation = float(change.std(ddof=1))
-    if not deviation > 0.0:
+    if not deviation > ROUNDING_NOISE:
         return None
     return float(change.mean()) / deviation * math.sqrt(periods_per_year)
 
 
 def drawdowns(equity: NDArray[np.float64], initial: float) -> NDArray[np.float64]:
-    """[T] fall below the highest equity so far, as a fraction <= 0; the peak starts at the initial equity."""
+    """[T] fall below the highest equity so far, a fraction <= 0; the peak starts at `initial`."""
     peak = np.maximum(np.maximum.accumulate(equity), initial)
     return equity / peak - 1.0
 
@@ -53,7 +55,7 @@ def total_return(equity: NDArray[np.float64], initial: float) -> float:
 
 
 def annual_return(total: float, bars: int, periods_per_year: float) -> float | None:
-    """Compound annual growth rate; None below a quarter of a year, where it would only magnify noise."""
+    """Compound annual growth rate; None below a quarter of a year, where it magnifies noise."""
     years = bars / periods_per_year
     if years < MINIMUM_PERIODS_FOR_ANNUAL or total <= -1.0:
         return None
@@ -62,7 +64,7 @@ def annual_return(total: float, bars: int, periods_per_year: float) -> float | N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
-    """What an equity curve and its closed trades amount to; None where the data are too few to say."""
+    """What an equity curve and its closed trades amount to; None where the data are too few."""
 
     initial_equity: float
     final_equity: float
@@ -92,6 +94,7 @@ def performance(
     bars = int(equity.size)
     total = total_return(equity, initial)
     enough = bars >= MINIMUM_RETURNS_FOR_SHARPE
+    winners = sum(profit > 0.0 for profit in trade_profits)
     return Performance(
         initial_equity=initial,
         final_equity=float(equity[-1]) if bars else initial,
@@ -102,7 +105,7 @@ def performance(
         max_drawdown=max_drawdown(equity, initial),
         trades=len(trade_profits),
         open_trades=open_trades,
-        hit_rate=sum(profit > 0.0 for profit in trade_profits) / len(trade_profits) if trade_profits else None,
+        hit_rate=winners / len(trade_profits) if trade_profits else None,
         exposure=bars_exposed / bars if bars else 0.0,
         costs=costs,
     )

@@ -100,11 +100,15 @@ class Strategy(Protocol):
     def parameters(self) -> Mapping[str, float]:
         """The parameters in force."""
 
+    @property
+    def entry_rule(self) -> tuple[str, str] | None:
+        """Names in `features` of the value and of the line it must cross upwards; None without a crossing."""
+
     def crossings(self, bars: BarSeries) -> Crossings:
         """Every bar on which the rule says enter or leave; all False while there is too little history."""
 
     def features(self, bars: BarSeries, index: int) -> Mapping[str, float]:
-        """The numbers the rule looked at on bar `index`, by evidence name."""
+        """The numbers the rule looked at on bar `index`, by name; those of the bar before as `<name>_previous`."""
 
     def reason(self, bars: BarSeries, index: int) -> str:
         """One sentence saying, with numbers, why the rule fired on bar `index`."""
@@ -147,5 +151,7 @@ class Deliberation(Protocol):
     def debater(self) -> str:
         """Who debates, for the record."""
 
-    def deliberate(self, candidate: Candidate, evidence: Sequence[Evidence], cycle_id: str) -> Debate:
+    def deliberate(
+        self, candidate: Candidate, evidence: Sequence[Evidence], cycle_id: str
+    ) -> Debate:
         """Hold the debate to its end; every failure inside is a NO_GO with its flag, never an exception."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
 from enum import StrEnum
 
 TICK_FROM_ONE_DOLLAR = Decimal("0.01")
@@ -29,7 +29,10 @@ class OrderType(StrEnum):
 
 
 class OrderClass(StrEnum):
-    """How orders hang together: alone, entry with stop (OTO), entry with stop and target (bracket), stop or target (OCO)."""
+    """How orders hang together.
+
+    simple: alone; oto: entry with stop; bracket: entry with stop and target; oco: stop or target.
+    """
 
     SIMPLE = "simple"
     OTO = "oto"
@@ -73,13 +76,22 @@ class OrderStatus(StrEnum):
 
 
 FINAL_STATUSES = frozenset(
-    {OrderStatus.FILLED, OrderStatus.CANCELED, OrderStatus.EXPIRED, OrderStatus.REPLACED, OrderStatus.REJECTED}
+    {
+        OrderStatus.FILLED,
+        OrderStatus.CANCELED,
+        OrderStatus.EXPIRED,
+        OrderStatus.REPLACED,
+        OrderStatus.REJECTED,
+    }
 )
 
 
 def money(value: float | int | str | Decimal) -> Decimal:
-    """The Decimal a finite number is written as; ValueError for NaN or infinity."""
-    amount = value if isinstance(value, Decimal) else Decimal(str(value))
+    """The Decimal a finite number is written as; ValueError for NaN, infinity or no number."""
+    try:
+        amount = value if isinstance(value, Decimal) else Decimal(str(value))
+    except InvalidOperation as exc:
+        raise ValueError(f"{value!r} is not an amount of money") from exc
     if not amount.is_finite():
         raise ValueError(f"{value!r} is not an amount of money")
     return amount
@@ -108,8 +120,8 @@ def fill_price(price: float | Decimal) -> Decimal:
 
 
 def whole_shares(quantity: float | Decimal) -> int:
-    """Shares rounded down to whole ones; 0 for anything negative; ValueError for NaN or infinity."""
-    if isinstance(quantity, float) and not math.isfinite(quantity):
+    """Shares rounded down to whole ones; 0 for a negative number; ValueError for NaN, infinity."""
+    if not math.isfinite(quantity):
         raise ValueError(f"{quantity!r} is not a number of shares")
     return max(0, math.floor(quantity))
 
@@ -118,8 +130,8 @@ def whole_shares(quantity: float | Decimal) -> int:
 class OrderIntent:
     """What plain code wants done, before anyone is told.
 
-    order_class BRACKET needs take_profit_price and stop_loss_price, OTO needs stop_loss_price, OCO both
-    (and trades against a position). Prices in USD per share, quantity in shares.
+    order_class BRACKET needs take_profit_price and stop_loss_price, OTO needs stop_loss_price, OCO
+    both (and trades against a position). Prices in USD per share, quantity in shares.
     """
 
     client_order_id: str  # derived from the decision, so that sending twice cannot trade twice

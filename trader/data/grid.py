@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from trader.core.market import Timeframe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import date
 
     from trader.core.clock import SessionCalendar
@@ -23,7 +22,7 @@ HOUR_NS = 3_600 * 10**9
 class Grid:
     """The bars a run of sessions should have; each array is [G], oldest first.
 
-    session       int64 index into the sessions asked for
+    session       int64, which of the sessions the bar belongs to, counted from the first
     timestamp     int64 nanoseconds since 1970, when the bar opens
     available_at  int64 nanoseconds since 1970, when it is complete
     """
@@ -33,16 +32,14 @@ class Grid:
     available_at: NDArray[np.int64]
 
 
-def expected_bars(
-    sessions: Sequence[date], timeframe: Timeframe, calendar: SessionCalendar
-) -> Grid:
-    """Every bar that `sessions` should have.
+def expected_bars(first: date, last: date, timeframe: Timeframe, calendar: SessionCalendar) -> Grid:
+    """Every bar that the sessions from `first` to `last` should have.
 
     A daily bar opens and closes with its session. Hourly bars start at the opening; the last one
     ends with the session, so it is shorter than an hour: 7 bars on a whole day, 4 on a half day.
-    Raises DataIntegrityError when one of `sessions` is none.
+    Raises DataIntegrityError when a date is outside the calendar.
     """
-    opens, closes = calendar.opens_ns(sessions), calendar.closes_ns(sessions)
+    opens, closes = calendar.hours_between(first, last)
     if timeframe is Timeframe.DAY:
         return Grid(session=np.arange(opens.size), timestamp=opens, available_at=closes)
     counts = -((opens - closes) // HOUR_NS)  # rounded up

@@ -17,7 +17,7 @@ from trader.core.market import (
     session_of,
     to_ns,
 )
-from trader.data.grid import Grid, expected_bars
+from trader.data.grid import HOUR_NS, expected_bars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,11 +32,14 @@ SPLIT_RATIOS = np.array([1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 
 FEWEST_ADJUSTED_CLOSES = 3  # closes out of range on one side before adjustment is suspected
 
 
+Severity = Literal["error", "warning"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing wrong with a series. An error forbids trading on it, a warning is only recorded."""
 
-    severity: Literal["error", "warning"]
+    severity: Severity
     symbol: str
     code: str
     at: datetime | None  # UTC opening time of the bar, None when it is about no single bar
@@ -55,12 +58,13 @@ def inspect(
     """
     report = _Report(series)
     if not len(series):
-        report.error("no_bars", "no bars at all; choose a period the data covers")
+        report.add("error", "no_bars", "no bars at all; choose a period the data covers")
         return tuple(report.findings)
-    _prices(report)
-    if _in_order(report):
-        _places(report, calendar)
-        _splits(report, calendar)
+    with np.errstate(all="ignore"):  # any number may stand in a damaged file
+        _prices(report)
+        if _in_order(report):
+            _places(report, calendar)
+            _splits(report, calendar)
     if as_of is not None:
         _current(report, calendar, as_of)
     return tuple(sorted(report.findings, key=_weight))
@@ -92,7 +96,7 @@ def require_current(series: BarSeries, calendar: SessionCalendar, as_of: datetim
     if len(series):
         _current(report, calendar, as_of)
     else:
-        report.error("no_bars", f"no bars complete at {_minute(to_ns(as_of))}")
+        report.add("error", "no_bars", f"no bars complete at {_minute(to_ns(as_of))}")
     if report.findings:
         raise DataIntegrityError(first_of(report.findings))
 
@@ -105,21 +109,20 @@ def refused_sessions(series: BarSeries, calendar: SessionCalendar) -> dict[date,
     """
     if series.timeframe is Timeframe.DAY or not len(series):
         return {}
-    sessions, grid = _surroundings(series, calendar)
-    missing = ~np.isin(grid.timestamp, series.timestamp)
+    first, last = _first_and_last(series)
+    grid = expected_bars(first, last, series.timeframe, calendar)
+    missing = _absent(grid.timestamp, series.timestamp)
     missing &= grid.timestamp >= series.timestamp[0]
     missing &= grid.timestamp <= series.timestamp[-1]
-    extra = series.timestamp[~np.isin(series.timestamp, grid.timestamp)]
     faults: dict[date, list[str]] = {}
-    for index in np.flatnonzero(missing):
-        day = sessions[grid.session[index]]
-        faults.setdefault(day, []).append(f"no bar at {_new_york_time(grid.timestamp[index])}")
-    for ns in extra:
-        day = session_of(from_ns(ns))
-        faults.setdefault(day, []).append(f"unexpected bar at {_new_york_time(ns)}")
-    return {
-        day: f"{', '.join(reasons)} New York time" for day, reasons in sorted(faults.items())
-    }
+    for what, times in (
+        ("no bar at", grid.timestamp[missing]),
+        ("unexpected bar at", series.timestamp[_absent(series.timestamp, grid.timestamp)]),
+    ):
+        for ns in times:
+            reason = f"{what} {_new_york_time(ns)}"
+            faults.setdefault(session_of(from_ns(ns)), []).append(reason)
+    return {day: f"{', '.join(reasons)} New York time" for day, reasons in sorted(faults.items())}
 
 
 def first_of(errors: list[Finding]) -> str:
@@ -136,13 +139,9 @@ class _Report:
         self.series = series
         self.findings: list[Finding] = []
 
-    def error(
-        self, code: str, text: str, *, bar: int | None = None, value: float | None = None
-    ) -> None:
-        self._add("error", code, text, bar, None, value)
-
-    def warning(
+    def add(
         self,
+        severity: Severity,
         code: str,
         text: str,
         *,
@@ -150,20 +149,7 @@ class _Report:
         at_ns: int | None = None,
         value: float | None = None,
     ) -> None:
-        self._add("warning", code, text, bar, at_ns, value)
-
-    def missing(self, at_ns: int) -> None:
-        self._add("error", "missing_session", "this session has no bar", None, at_ns, None)
-
-    def _add(
-        self,
-        severity: Literal["error", "warning"],
-        code: str,
-        text: str,
-        bar: int | None,
-        at_ns: int | None,
-        value: float | None,
-    ) -> None:
+        """Record a fault of `bar`, or of the time `at_ns` that has none, or of the series."""
         series = self.series
         if bar is not None:
             at_ns = int(series.timestamp[bar])
@@ -203,6 +189,14 @@ def _bars_where(mask: NDArray[np.bool_]) -> Iterator[int]:
     return (int(index) for index in np.flatnonzero(mask))
 
 
+def _absent(times: NDArray[np.int64], ordered: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[T] which of `times` are not among `ordered`."""
+    if not ordered.size:
+        return np.ones(times.size, dtype=np.bool_)
+    place = np.minimum(np.searchsorted(ordered, times), ordered.size - 1)
+    return np.asarray(ordered[place] != times)
+
+
 def _prices(report: _Report) -> None:
     """Numbers that cannot be prices or volumes, and closes or opens outside their bar's range."""
     series = report.series
@@ -210,32 +204,40 @@ def _prices(report: _Report) -> None:
         values: NDArray[np.float64] = getattr(series, name)
         for t in _bars_where(~(np.isfinite(values) & (values > 0.0))):
             price = float(values[t])
-            report.error(
-                "price", f"{name} {price:g} is not a price above zero", bar=t, value=price
+            report.add(
+                "error", "price", f"{name} {price:g} is not a price above zero", bar=t, value=price
             )
     for t in _bars_where(~(np.isfinite(series.volume) & (series.volume >= 0.0))):
         volume = float(series.volume[t])
-        report.error("volume", f"volume {volume:g} is not a number of shares", bar=t, value=volume)
+        report.add(
+            "error", "volume", f"volume {volume:g} is not a number of shares", bar=t, value=volume
+        )
     for t in _bars_where(series.volume == 0.0):
-        report.warning("zero_volume", "volume is 0, a gap of the feed or a halt", bar=t, value=0.0)
+        report.add(
+            "warning", "zero_volume", "volume is 0, a gap of the feed or a halt", bar=t, value=0.0
+        )
     slack = ROUNDING * np.abs(series.high)
     for t in _bars_where(series.high < series.low - slack):
         high, low = float(series.high[t]), float(series.low[t])
-        report.error("high_below_low", f"high {high:g} is below low {low:g}", bar=t, value=high)
+        report.add(
+            "error", "high_below_low", f"high {high:g} is below low {low:g}", bar=t, value=high
+        )
     for name in ("open", "close"):
         values = getattr(series, name)
         below, above = values < series.low - slack, values > series.high + slack
         if name == "close" and _closes_look_adjusted(below, above):
-            continue_with = f"{int((below | above).sum())} of {len(series)} closes"
-            report.error(
+            strays = f"{int((below | above).sum())} of {len(series)} closes"
+            report.add(
+                "error",
                 "mixed_adjustment",
-                f"{continue_with} lie outside their bar's low to high, all on one side: adjusted "
+                f"{strays} lie outside their bar's low to high, all on one side: adjusted "
                 "closes beside raw prices; adjust all four prices or none",
             )
             continue
         for t in _bars_where((below | above) & (series.high >= series.low)):
             price, low, high = float(values[t]), float(series.low[t]), float(series.high[t])
-            report.error(
+            report.add(
+                "error",
                 f"{name}_outside_range",
                 f"{name} {price:.10g} is outside low {low:.10g} to high {high:.10g}",
                 bar=t,
@@ -254,53 +256,53 @@ def _in_order(report: _Report) -> bool:
     steps = np.diff(report.series.timestamp)
     for t in _bars_where(steps <= 0):
         if steps[t] == 0:
-            report.error("duplicate_time", "there are two bars of this time", bar=t + 1)
+            report.add("error", "duplicate_time", "there are two bars of this time", bar=t + 1)
         else:
             before = _when(report.series, int(report.series.timestamp[t]))
-            report.error("unsorted", f"comes after the bar of {before}; oldest first", bar=t + 1)
+            report.add(
+                "error", "unsorted", f"comes after the bar of {before}; oldest first", bar=t + 1
+            )
     return bool((steps > 0).all())
 
 
-def _surroundings(series: BarSeries, calendar: SessionCalendar) -> tuple[list[date], Grid]:
-    """The sessions from the first to the last bar, and the bars they should have."""
-    first, last = (session_of(from_ns(series.timestamp[index])) for index in (0, -1))
-    sessions = calendar.between(first, last)
-    return sessions, expected_bars(sessions, series.timeframe, calendar)
+def _first_and_last(series: BarSeries) -> tuple[date, date]:
+    """New York dates of the first and the last bar."""
+    return session_of(from_ns(series.timestamp[0])), session_of(from_ns(series.timestamp[-1]))
 
 
 def _places(report: _Report, calendar: SessionCalendar) -> None:
     """Bars where the exchange was closed, sessions without bars, wrong times of completion."""
     series = report.series
-    sessions, grid = _surroundings(series, calendar)
-    opens, closes = calendar.opens_ns(sessions), calendar.closes_ns(sessions)
+    first, last = _first_and_last(series)
+    opens, closes = calendar.hours_between(first, last)
     session = np.searchsorted(opens, series.timestamp, side="right") - 1
     inside = session >= 0
     inside[inside] = series.timestamp[inside] < closes[session[inside]]
     for t in _bars_where(~inside):
-        report.error("outside_session", "the exchange is closed when this bar opens", bar=t)
+        report.add("error", "outside_session", "the exchange is closed when this bar opens", bar=t)
 
-    place = np.searchsorted(grid.timestamp, series.timestamp)
-    place = np.minimum(place, grid.timestamp.size - 1)
-    if grid.timestamp.size:
-        expected = grid.timestamp[place] == series.timestamp
-        wrong = expected & (grid.available_at[place] != series.available_at)
-        for t in _bars_where(wrong):
-            due = _minute(int(grid.available_at[place[t]]))
-            known = _minute(int(series.available_at[t]))
-            report.error("availability", f"marked complete at {known}, but it is at {due}", bar=t)
+    end = np.minimum(series.timestamp[inside] + HOUR_NS, closes[session[inside]])
+    due = closes[session[inside]] if series.timeframe is Timeframe.DAY else end
+    for place in _bars_where(series.available_at[inside] != due):
+        bar = int(np.flatnonzero(inside)[place])
+        known, right = _minute(int(series.available_at[bar])), _minute(int(due[place]))
+        report.add(
+            "error", "availability", f"marked complete at {known}, but it is at {right}", bar=bar
+        )
     if series.timeframe is Timeframe.DAY:
-        for t in _bars_where(inside & ~np.isin(series.timestamp, opens)):
-            report.error("off_grid", "a daily bar must open with its session", bar=t)
-        for ns in opens[~np.isin(opens, series.timestamp)]:
-            report.missing(int(ns))
+        for t in _bars_where(inside & _absent(series.timestamp, opens)):
+            report.add("error", "off_grid", "a daily bar must open with its session", bar=t)
+        for ns in opens[_absent(opens, series.timestamp)]:
+            report.add("error", "missing_session", "this session has no bar", at_ns=int(ns))
+        return
+    if not inside.all():
         return
     refused = refused_sessions(series, calendar)
-    if refused and len(refused) == len(sessions):
+    if refused and len(refused) == opens.size:
         day, reason = next(iter(refused.items()))
-        report.error("no_whole_session", f"no session has its hourly bars; {day}: {reason}")
+        report.add("error", "no_whole_session", f"no session has its hourly bars; {day}: {reason}")
     for day, reason in refused.items():
-        if calendar.is_session(day):
-            report.warning("session_refused", reason, at_ns=to_ns(calendar.open(day)))
+        report.add("warning", "session_refused", reason, at_ns=to_ns(calendar.open(day)))
 
 
 def _splits(report: _Report, calendar: SessionCalendar) -> None:
@@ -316,9 +318,8 @@ def _splits(report: _Report, calendar: SessionCalendar) -> None:
         if 0 < index < len(series):
             on_record[index] = ratio
             factor[index] *= ratio
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gap = series.open[1:] * factor[1:] / series.close[:-1]
-        move = series.close[1:] * factor[1:] / series.close[:-1]
+    gap = series.open[1:] * factor[1:] / series.close[:-1]
+    move = series.close[1:] * factor[1:] / series.close[:-1]
     for t in _bars_where(_extreme(gap) | _near_any_split(gap) | _extreme(move)):
         bar, ratio = t + 1, float(gap[t])
         opening, before = float(series.open[bar]), float(series.close[t])
@@ -328,13 +329,15 @@ def _splits(report: _Report, calendar: SessionCalendar) -> None:
                 f"the split on record, {on_record[bar]:g} new shares for one, does not explain "
                 f"{seen}; are the prices adjusted for it already?"
             )
-            report.error("split_denied", text, bar=bar, value=opening)
+            report.add("error", "split_denied", text, bar=bar, value=opening)
         elif _near_any_split(gap)[t]:
             text = f"{seen} looks like a split of {_split_words(ratio)} that is not on record"
-            report.error("split_cliff", text + "; use adjusted prices", bar=bar, value=opening)
+            report.add(
+                "error", "split_cliff", text + "; use adjusted prices", bar=bar, value=opening
+            )
         else:
             text = f"{seen}, close {float(series.close[bar]):g}: an extreme move, but no split"
-            report.warning("extreme_move", text, bar=bar, value=float(move[t]) - 1.0)
+            report.add("warning", "extreme_move", text, bar=bar, value=float(move[t]) - 1.0)
 
 
 def _extreme(ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -363,14 +366,14 @@ def _current(report: _Report, calendar: SessionCalendar, as_of: datetime) -> Non
     newest, now = int(series.available_at[-1]), to_ns(as_of)
     if newest > now:
         text = f"not complete before {_minute(newest)}, and it is {_minute(now)}; drop it"
-        report.error("partial_bar", text, bar=len(series) - 1)
+        report.add("error", "partial_bar", text, bar=len(series) - 1)
         return
     today = calendar.at_or_after(session_of(as_of))
-    grid = expected_bars([calendar.previous(today), today], series.timeframe, calendar)
+    grid = expected_bars(calendar.previous(today), today, series.timeframe, calendar)
     due = int(grid.available_at[np.searchsorted(grid.available_at, now, side="right") - 1])
     if newest < due:
         text = (
             f"the newest bar, but one was complete at {_minute(due)} and it is {_minute(now)}: "
             "stale data"
         )
-        report.error("stale", text, bar=len(series) - 1)
+        report.add("error", "stale", text, bar=len(series) - 1)

@@ -114,6 +114,12 @@ class OrderJournal:
             None,
         )
 
+    def order_ids(self, trade_id: str) -> tuple[str, ...]:
+        """Broker's ids of every order and leg that serves one trade."""
+        return tuple(
+            order_id for order_id, (owner, _, _) in self._meaning.items() if owner == trade_id
+        )
+
     def of_trade(self, trade_id: str, purpose: Purpose) -> tuple[JournaledIntent, ...]:
         """Intents that serve one trade, oldest first."""
         return tuple(

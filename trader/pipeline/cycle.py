@@ -77,6 +77,7 @@ class Prepared:
     cycle_id: str
     candidate: Candidate
     evidence: tuple[Evidence, ...]
+    account: AccountView
     bars: BarSeries
     atr: float
 
@@ -102,6 +103,11 @@ class Cycle:
         self._strategies = {strategy.name: strategy for strategy in strategies}
         self._deliberation, self._broker, self._market = deliberation, broker, market
         self._orders, self._ledger, self._kernels = orders, ledger, kernels
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run that the records belong to."""
+        return self._settings.run_id
 
     def run(self, slot: Slot) -> SlotResult:
         """One slot, in the order that never changes: what happened, then exits, then entries."""
@@ -216,8 +222,11 @@ class Cycle:
                         Skipped(symbol=symbol, strategy=name, reason="already held or ordered")
                     )
                     continue
+                account = AccountView(
+                    portfolio=portfolio, open_buy_value_symbol=_open_buys(live, series)
+                )
                 ready = self.prepare(
-                    slot, series, strategy, crossings[symbol, name], index, portfolio, live
+                    slot, series, strategy, crossings[symbol, name], index, account
                 )
                 if ready is None:
                     skipped.append(
@@ -251,12 +260,15 @@ class Cycle:
         strategy: Strategy,
         crossed: Crossings,
         index: int,
-        portfolio: Portfolio,
-        live: tuple[Order, ...],
+        account: AccountView,
         *,
         fired: bool = True,
     ) -> Prepared | None:
-        """Levels, evidence and candidate of one signal; None without an ATR. index: the bar that crossed."""
+        """Levels, evidence and candidate of one signal; None without an ATR.
+
+        series  bars known at the slot; index: the one that crossed
+        fired   False for a debate that a person asked for although no signal fired
+        """
         settings = self._settings
         atr = self._kernels.atr(series.high, series.low, series.close, settings.atr_window)
         newest = float(atr[-1])
@@ -280,9 +292,7 @@ class Cycle:
                 costs=settings.costs,
                 kernels=self._kernels,
             ),
-            account=AccountView(
-                portfolio=portfolio, open_buy_value_symbol=_open_buys(live, series)
-            ),
+            account=account,
             bars_behind=bars_behind(series, self._calendar, slot),
             costs=settings.costs,
             kernels=self._kernels,
@@ -292,9 +302,29 @@ class Cycle:
             cycle_id=cycle_id(settings.run_id, signal),
             candidate=_candidate(signal, levels, fired=fired),
             evidence=evidence,
+            account=account,
             bars=series,
             atr=newest,
         )
+
+    def prepare_all(self, slot: Slot, series: BarSeries, account: AccountView) -> list[Prepared]:
+        """Every strategy's candidate on these bars; `fired` is False where its rule did not cross."""
+        found = []
+        for strategy in self._strategies.values():
+            crossed = strategy.crossings(series)
+            index = _fired(crossed.entry, series, slot)
+            ready = self.prepare(
+                slot,
+                series,
+                strategy,
+                crossed,
+                len(series) - 1 if index is None else index,
+                account,
+                fired=index is not None,
+            )
+            if ready is not None:
+                found.append(ready)
+        return found
 
     def _signal(
         self, slot: Slot, series: BarSeries, strategy: Strategy, index: int, *, fired: bool
@@ -381,6 +411,7 @@ class Cycle:
             source=series.source,
             data_hashes={symbol: series.sha256},
             candidate=item.candidate,
+            open_buy_value_seen=item.account.open_buy_value_symbol,
             evidence=item.evidence,
             debate=debate,
             risk_inputs=inputs,

@@ -235,16 +235,18 @@ def _extremes(facts: _Facts, bars: BarSeries) -> None:
 
 def _rule(facts: _Facts, bars: BarSeries, strategy: Strategy) -> None:
     """The two sides of the strategy's own rule, on the newest bar and the one before."""
-    for index, suffix in ((-1, ""), (-2, "_previous")):
-        known = len(bars) >= -index
-        sides = strategy.features(bars, len(bars) + index) if known else {}
-        for side in ("value", "line"):
+    if strategy.entry_rule is None:
+        return
+    seen = strategy.features(bars, -1)
+    for side, feature in zip(("value", "line"), strategy.entry_rule, strict=True):
+        for suffix in ("", "_previous"):
             facts.add(
                 "technical",
                 f"rule_{side}{suffix}",
-                sides.get(f"rule_{side}"),
+                seen.get(f"{feature}{suffix}"),
                 "points",
                 f"strategies.{strategy.name}",
+                text=feature.replace("_", " "),
             )
 
 

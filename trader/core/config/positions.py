@@ -1,7 +1,7 @@
 """YAML text as a tree in which every value knows its line and column; nothing is guessed or merged.
 
-Only the plain core of YAML 1.2 is understood, so ON, NO and 1:30 stay text. Positions are those of the key,
-or of the item in a list, counted from 1.
+Only the plain core of YAML 1.2 is understood, so ON, NO and 1:30 stay text. Positions are those of
+the key, or of the item in a list, counted from 1.
 """
 
 from __future__ import annotations
@@ -27,22 +27,38 @@ from ruamel.yaml.events import (
     StreamStartEvent,
 )
 
-from trader.core.config.wording import shown, word
+from trader.core.config.wording import cut, word
 
 DEEPEST = 20  # config.yaml needs 5
-UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+MOST_VALUES = 10_000  # config.yaml has about 50
+UNPRINTABLE = re.compile(
+    r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 INTEGER = re.compile(r"[-+]?[0-9]+")
 NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+SURROGATE = re.compile(r"[\ud800-\udfff]")  # half a character, which no file can hold
+NO_CHARACTER = re.compile(r"\\U(?!0010|000)[0-9A-Fa-f]{8}")
+PLAIN_WORDS = {  # for what ruamel says about a syntax error
+    "expected <block end>": "the indentation does not fit the lines above",
+    "mapping values are not allowed here": "a second colon, or indentation that does not fit; "
+    "put text with a colon in quotes",
+    "found unexpected end of stream": "a quotation mark is not closed",
+    "expected ',' or": "a comma is missing, or a bracket is not closed",
+    "could not find expected ':'": "a colon is missing after the name",
+}
 NULLS = ("", "~", "null", "Null", "NULL")
-BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+BOOLEANS = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 
 Scalar = None | bool | int | float | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something was written: a file with line and column, an environment variable, or --set."""
+    """Where something was written: a file with line and column, a variable, or --set."""
 
     source: str
     line: int = 0
@@ -86,7 +102,7 @@ class NotFiniteError(ValueError):
 
 
 def scalar(text: str) -> Scalar:
-    """What an unquoted word means; NotFiniteError for .nan, .inf and numbers too large for a float."""
+    """What an unquoted word means; NotFiniteError for .nan, .inf and numbers like 1e999."""
     if text in NULLS:
         return None
     if text in BOOLEANS:
@@ -110,8 +126,9 @@ class _UnreadableError(Exception):
 def locate(text: str, source: str) -> tuple[Located, list[Problem]]:
     """The tree of a YAML text and every mistake in its form.
 
-    A value that cannot be used (alias, tag, second key of the same name, number that is not finite) is left out of the
-    tree. After a syntax error nothing is known: the tree is empty and that is the only problem.
+    A value that cannot be used (alias, tag, second key of the same name, number that is not finite)
+    is left out of the tree. After a syntax error nothing is known: the tree is empty and that is
+    the only problem.
     """
     problems: list[Problem] = []
     top = Place(source=source, line=1, column=1)
@@ -127,9 +144,11 @@ def locate(text: str, source: str) -> tuple[Located, list[Problem]]:
     except MarkedYAMLError as exc:
         return Located(value={}, place=top), [_syntax_problem(exc, text, source)]
     except (YAMLError, ValueError, OverflowError) as exc:
-        # escapes beyond Unicode and the like, for which ruamel gives no position
-        what = f"not readable as YAML: {' '.join(str(exc).split())}"
-        return Located(value={}, place=top), [Problem(place=top, name="", what=what)]
+        # ruamel passes an escape beyond Unicode on to chr(), which knows no position
+        escape = NO_CHARACTER.search(text)
+        at = _place_at(text[: escape.start()], source) if escape else top
+        what = f"{escape.group()} is no character" if escape else cut(" ".join(str(exc).split()))
+        return Located(value={}, place=top), [Problem(place=at, name="", what=what)]
     return root, problems
 
 
@@ -142,12 +161,12 @@ def _place_at(before: str, source: str) -> Place:
 def _syntax_problem(error: MarkedYAMLError, text: str, source: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     place = Place(source=source, line=1, column=1)
-    what = " ".join((error.problem or error.context or "not readable as YAML").split())
+    said = " ".join((error.problem or error.context or "not readable as YAML").split())
+    what = next((ours for theirs, ours in PLAIN_WORDS.items() if said.startswith(theirs)), said)
     if mark is not None:
         place = Place(source=source, line=mark.line + 1, column=mark.column + 1)
         lines = text.splitlines()
-        before = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
-        if "\t" in before:
+        if mark.line < len(lines) and re.match(" *\t", lines[mark.line]):
             what = "a tab may not indent YAML; use spaces"
     return Problem(place=place, name="", what=what)
 
@@ -159,6 +178,7 @@ class _Tree:
         self._events: Iterator[Event] = YAML(typ="safe", pure=True).parse(text)
         self._source = source
         self._problems = problems
+        self._count = 0
 
     def read(self) -> Located:
         """The top level, which must be a mapping or nothing at all."""
@@ -175,7 +195,9 @@ class _Tree:
             if isinstance(event, MappingStartEvent) and found is not None:
                 root = found
             elif found is not None and found.value is not None:
-                self._refuse(found.place, (), "the file must hold settings, as in `symbols: [AAPL]`")
+                self._refuse(
+                    found.place, (), "the file must hold settings, as in `symbols: [AAPL]`"
+                )
             next(self._events)  # the end of the document
             self._only()
             break
@@ -195,15 +217,23 @@ class _Tree:
         return Place(source=self._source, line=mark.line + 1, column=mark.column + 1)
 
     def _refuse(self, place: Place, path: tuple[str, ...], what: str) -> None:
-        self._problems.append(Problem(place=place, name=".".join(path), what=what))
+        self._problems.append(Problem(place=place, name=".".join(filter(None, path)), what=what))
 
     def _value(self, event: Event, place: Place, path: tuple[str, ...]) -> Located | None:
+        """The value that begins with `event`, or None when it is refused."""
+        self._count += 1
+        if self._count > MOST_VALUES:
+            what = f"more than {MOST_VALUES} values; is it the right file?"
+            raise _UnreadableError(Problem(place=place, name="", what=what))
         if isinstance(event, AliasEvent):
-            self._refuse(place, path, f"the alias *{word(event.anchor)} is not supported; write the value out")
+            what = f"the alias *{word(event.anchor)} is not supported; write the value out"
+            self._refuse(place, path, what)
             return None
-        sound = self._is_plain(event, place, path)
-        value: Any
+        known = self._untagged(event, place, path)
+        value: Scalar | tuple[Located, ...] | dict[str, Located]
         if isinstance(event, ScalarEvent):
+            if self._has_surrogate(event, place, path):
+                return None
             try:
                 value = scalar(event.value) if event.implicit[0] else event.value
             except NotFiniteError as exc:
@@ -213,26 +243,37 @@ class _Tree:
             what = f"nested more than {DEEPEST} levels deep"
             raise _UnreadableError(Problem(place=place, name="", what=what))
         elif isinstance(event, SequenceStartEvent):
-            value = tuple(self._items(path))
+            items = self._items(path)
+            value = tuple(item for item in items if item is not None)
+            known = known and (not items or bool(value))  # a list of which nothing is left
         else:
             value = self._mapping(path)
-        return Located(value=value, place=place) if sound else None
+        return Located(value=value, place=place) if known else None
 
-    def _is_plain(self, event: Any, place: Place, path: tuple[str, ...]) -> bool:
-        """Whether a value carries neither an anchor nor a tag."""
+    def _untagged(self, event: Any, place: Place, path: tuple[str, ...]) -> bool:
+        """Whether a value carries no tag; anchors are refused too, but leave the value known."""
         if event.anchor is not None:
-            self._refuse(place, path, f"the anchor &{word(event.anchor)} is not supported; remove it")
+            self._refuse(
+                place, path, f"the anchor &{word(event.anchor)} is not supported; remove it"
+            )
         if event.tag is not None:
-            self._refuse(place, path, f"the tag {word(event.tag)} is not supported; remove it")
-        return event.anchor is None and event.tag is None
+            tag = word(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            self._refuse(place, path, f"the tag {tag} is not supported; remove it")
+        return event.tag is None
 
-    def _items(self, path: tuple[str, ...]) -> Iterator[Located]:
+    def _has_surrogate(self, event: ScalarEvent, place: Place, path: tuple[str, ...]) -> bool:
+        found = SURROGATE.search(event.value)
+        if found:
+            self._refuse(place, path, f"{found.group()!a} is half a character; remove it")
+        return found is not None
+
+    def _items(self, path: tuple[str, ...]) -> list[Located | None]:
+        items: list[Located | None] = []
         for event in self._events:
             if isinstance(event, SequenceEndEvent):
-                return
-            item = self._value(event, self._place(event), (*path, ""))
-            if item is not None:
-                yield item
+                break
+            items.append(self._value(event, self._place(event), (*path, "")))
+        return items
 
     def _mapping(self, path: tuple[str, ...]) -> dict[str, Located]:
         found: dict[str, Located] = {}
@@ -242,7 +283,7 @@ class _Tree:
                 break
             place = self._place(event)
             key = self._key(event, place, path)
-            item = self._value(next(self._events), place, (*path, word(key or "?")))
+            item = self._value(next(self._events), place, (*path, word(key) if key else ""))
             if key is None:
                 continue
             if key in seen:
@@ -256,10 +297,10 @@ class _Tree:
     def _key(self, event: Event, place: Place, path: tuple[str, ...]) -> str | None:
         """The text of a key, or None when it is refused."""
         if not isinstance(event, ScalarEvent):
-            self._value(event, place, (*path, "?"))
+            self._value(event, place, (*path, ""))
             self._refuse(place, path, "a name of a setting is expected here")
             return None
-        if not self._is_plain(event, place, path):
+        if not self._untagged(event, place, path) or self._has_surrogate(event, place, path):
             return None
         if event.value == "<<" and event.implicit[0]:
             self._refuse(place, path, "the merge key << is not supported; write the settings out")

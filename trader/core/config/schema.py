@@ -1,4 +1,4 @@
-"""Every setting with its type, bounds, default and description: the one definition of config.yaml."""
+"""Every setting with type, bounds, default and description: the definition of config.yaml."""
 
 from __future__ import annotations
 
@@ -9,35 +9,38 @@ from datetime import date
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     model_validator,
 )
+from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from trader.core.config.wording import closest, shown
 
 T = TypeVar("T")
 SYMBOL_PATTERN = r"^[A-Z][A-Z0-9.]{0,9}$"
 ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
-FRACTION = {"unit": "fraction"}  # a value of 1 or more is most likely a percentage
+FRACTION: JsonDict = {"unit": "fraction"}  # a value of 1 or more is most likely a percentage
 
 
 def _symbol(value: Any) -> str:
-    """A ticker symbol; YAML turns an unquoted TRUE into a boolean, which is worth a hint of its own."""
+    """A ticker symbol; an unquoted TRUE is a boolean in YAML and gets a hint of its own."""
     if isinstance(value, bool) or value is None:
-        problem = f'{shown(value)} is not text; quote it if it is a symbol: "{shown(value).upper()}"'
+        problem = (
+            f'{shown(value)} is not text; quote it if it is a symbol: "{shown(value).upper()}"'
+        )
     elif not isinstance(value, str):
         problem = f'{shown(value)} is not text; write symbols as text, in quotes: "AAPL"'
     elif re.fullmatch(SYMBOL_PATTERN, value):
         return value
     else:
-        problem = f"{shown(value)} is no symbol; write capital letters, digits and dots, as in BRK.B"
+        problem = (
+            f"{shown(value)} is no symbol; write capital letters, digits and dots, as in BRK.B"
+        )
         if re.fullmatch(SYMBOL_PATTERN, value.strip().upper()):
             problem += f", did you mean {value.strip().upper()}?"
     raise _problem("symbol", problem)
@@ -69,30 +72,45 @@ def _problem(kind: Any, message: str) -> PydanticCustomError:
     return PydanticCustomError(kind, "{problem}", {"problem": message})
 
 
-def _distinct(items: tuple[T, ...]) -> tuple[T, ...]:
-    """The items unchanged; each one that was there before is an error at its own place."""
-    errors = [
-        InitErrorDetails(
-            type=_problem("duplicate", f"{shown(item)} is listed twice; remove one"),
-            loc=(index,),
-            input=item,
-        )
-        for index, item in enumerate(items)
-        if item in items[:index]
-    ]
-    if errors:
-        raise ValidationError.from_exception_data("list", errors)
-    return items
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    """An item that was in the list before; it is refused at its own place, with the other items."""
+
+    item: str
 
 
-Listed = Annotated[tuple[T, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+def _mark_repeats(items: Any) -> Any:
+    if not isinstance(items, list | tuple):
+        return items
+    if not items:
+        raise _problem("empty", "the list is empty; name at least one or leave the setting out")
+    seen: set[str] = set()
+    marked: list[Any] = []
+    for item in items:
+        marked.append(_Repeat(item) if isinstance(item, str) and item in seen else item)
+        if isinstance(item, str):
+            seen.add(item)
+    return marked
+
+
+def _new(item: Any) -> Any:
+    if isinstance(item, _Repeat):
+        raise _problem("repeat", f"{shown(item.item)} is listed twice; remove one")
+    return item
+
+
+Listed = Annotated[
+    tuple[Annotated[T, BeforeValidator(_new)], ...],
+    Field(strict=False, json_schema_extra={"minItems": 1, "uniqueItems": True}),
+    BeforeValidator(_mark_repeats),
+]
 Symbol = Annotated[str, Field(pattern=SYMBOL_PATTERN), BeforeValidator(_symbol)]
 Window = Annotated[int, Field(ge=1, le=2000)]
 StrategyName = Literal["atr_trend", "rsi_reversion", "macd_momentum", "sma_cross", "buy_and_hold"]
 
 
 class Section(BaseModel):
-    """Settings that belong together; a section that is written but left empty keeps its defaults."""
+    """Settings that belong together; a section that is left empty keeps its defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -328,7 +346,9 @@ def leaves(section: type[Section] = Config, prefix: str = "") -> Iterator[Leaf]:
             yield from leaves(inner, f"{prefix}{name}.")
         else:
             yield Leaf(
-                name=prefix + name, kind=_kind(field.annotation), description=field.description or ""
+                name=prefix + name,
+                kind=_kind(field.annotation),
+                description=field.description or "",
             )
 
 

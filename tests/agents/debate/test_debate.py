@@ -1,0 +1,261 @@
+"""The debate as a whole: who may win, what is refused, and that nothing malformed ever trades."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from agents.chat.rules_chat import RulesChat
+from agents.debate.arbitrator import DebateLimits, confidence_of
+from agents.debate.graph import DebateGraph
+from agents.debate.state import DebateState
+from tests.agents.facts import SOUND, candidate, evidence, id_of
+from trader.core.canonical import canonical_json
+from trader.core.costs import Costs
+from trader.core.decision import Claim, Debate, Decision, FlagCode
+from trader.core.errors import EndpointError
+from trader.core.ports import ChatReply, ChatRequest
+
+
+@dataclass
+class ScriptedChat:
+    """Says what it was told to say; remembers what it was asked."""
+
+    replies: list[str | Exception]
+    name: str = "script"
+    asked: list[ChatRequest] = field(default_factory=list)
+
+    def complete(self, request: ChatRequest) -> ChatReply:
+        self.asked.append(request)
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return ChatReply(text=reply)
+
+
+def graph(bull=None, bear=None, *, rounds=1, limits=None, costs=None) -> DebateGraph:
+    return DebateGraph(
+        bull=bull or RulesChat(),
+        bear=bear or RulesChat(),
+        limits=limits or DebateLimits(),
+        costs=costs or Costs(),
+        rounds=rounds,
+    )
+
+
+def codes(debate: Debate) -> set[str]:
+    return {str(flag.code) for flag in debate.verdict.flags}
+
+
+def test_a_sound_breakout_is_a_go_that_shows_every_rule():
+    debate = graph().deliberate(candidate(), evidence(), "c1")
+    assert debate.verdict.decision is Decision.GO, debate.verdict.rationale
+    assert all(rule.passed for rule in debate.verdict.rules)
+    assert len(debate.verdict.rules) >= 12
+    assert debate.verdict.target_price == 110.0
+    assert len(debate.arguments) == len(debate.rebuttals) == 2
+    assert debate.debater == "rules"
+
+
+def test_price_zero_and_a_missing_rsi_that_the_bull_still_quotes_is_no_go_with_both_flags():
+    facts = evidence(close=0.0, rsi_14=None)
+    bull = ScriptedChat(
+        [
+            json.dumps(
+                {
+                    "thesis": "RSI 29 is oversold.",
+                    "claims": [
+                        {
+                            "text": "RSI is 29.",
+                            "evidence_ids": [id_of(facts, "rsi_14")],
+                            "field": "rsi_14",
+                            "operator": "=",
+                            "quoted_value": 29.0,
+                            "unit": "index_0_100",
+                        }
+                    ],
+                    "entry_price": 100.05,
+                    "stop_price": 96.05,
+                    "target_price": 110.0,
+                }
+            )
+        ]
+    )
+    debate = graph(bull, rounds=0).deliberate(candidate(), facts, "c1")
+    assert debate.verdict.decision is Decision.NO_GO
+    assert {FlagCode.DATA_INTEGRITY_FAILURE, FlagCode.UNVERIFIABLE_THESIS} <= codes(debate)
+    assert debate.rebuttals[0].weakest_claim == "RSI is 29."
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"close": None}, FlagCode.DATA_INTEGRITY_FAILURE),
+        ({"atr": 0.0}, FlagCode.DATA_INTEGRITY_FAILURE),
+        ({"bars_behind": 1.0}, FlagCode.STALE_DATA),
+        ({"bars_behind": None}, FlagCode.STALE_DATA),
+        ({"target_high_60": 107.0}, FlagCode.REWARD_RISK_BELOW_MINIMUM),
+        ({"probability_high_60": 0.25}, FlagCode.NEGATIVE_EXPECTED_VALUE),
+        ({"probability_high_60": None}, FlagCode.NEGATIVE_EXPECTED_VALUE),
+        ({"position_weight": 0.15}, FlagCode.POSITION_CAP),
+        ({"position_weight": 0.1, "open_buy_weight": 0.05}, FlagCode.POSITION_CAP),
+        ({"position_weight": None}, FlagCode.POSITION_CAP),
+        ({"entry_price": 101.0}, FlagCode.INVALID_LEVELS),
+        ({"stop_price": 95.0}, FlagCode.INVALID_LEVELS),
+    ],
+)
+def test_one_broken_fact_vetoes_an_otherwise_sound_trade(changes, code):
+    debate = graph().deliberate(candidate(), evidence(**changes), "c1")
+    assert debate.verdict.decision is Decision.NO_GO
+    assert code in codes(debate)
+
+
+def test_reward_risk_is_measured_after_costs_on_both_sides_of_the_limit():
+    # entry 100.05, stop 96.05 sold at 96.001975: 4.048025 at risk, so 2.0 is reached at 108.14605
+    assert (
+        graph().deliberate(candidate(), evidence(target_high_60=108.15), "c").verdict.decision
+        is Decision.GO
+    )
+    thin = graph().deliberate(candidate(), evidence(target_high_60=108.14), "c")
+    assert FlagCode.REWARD_RISK_BELOW_MINIMUM in codes(thin)
+
+
+def test_a_target_that_is_no_level_of_the_evidence_is_refused():
+    made_up = json.loads(RulesChat().complete(_request()).text) | {"target_price": 130.0}
+    debate = graph(ScriptedChat([json.dumps(made_up)]), rounds=0).deliberate(
+        candidate(), evidence(), "c"
+    )
+    assert FlagCode.INVALID_LEVELS in codes(debate)
+
+
+def _request() -> ChatRequest:
+    return ChatRequest(
+        role="bull", round=0, candidate=candidate(), evidence=evidence(), arguments=(), rebuttals=()
+    )
+
+
+def test_mean_reversion_against_a_strong_down_trend_is_a_momentum_trap():
+    falling = {
+        "close": 100.0,
+        "sma_200": 120.0,
+        "adx_14": 30.0,
+        "plus_di_14": 10.0,
+        "minus_di_14": 30.0,
+    }
+    trap = graph().deliberate(candidate("mean_reversion"), evidence(**falling), "c")
+    assert FlagCode.MOMENTUM_TRAP_RISK in codes(trap)
+    calm = graph().deliberate(
+        candidate("mean_reversion"), evidence(**falling | {"adx_14": 24.9}), "c"
+    )
+    assert FlagCode.MOMENTUM_TRAP_RISK not in codes(calm)
+    trend = graph().deliberate(candidate("trend"), evidence(**falling), "c")
+    assert FlagCode.MOMENTUM_TRAP_RISK not in codes(trend)
+
+
+def test_a_debate_about_a_signal_that_did_not_fire_cannot_end_in_go():
+    debate = graph().deliberate(candidate(fired=False), evidence(), "c")
+    assert codes(debate) == {FlagCode.NO_SIGNAL}
+
+
+@pytest.mark.parametrize("side", ["bull", "bear"])
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ("GO", FlagCode.INVALID_REPLY),
+        ('{"verdict": "GO"}', FlagCode.INVALID_REPLY),
+        ("", FlagCode.INVALID_REPLY),
+        (EndpointError("nothing answers at 127.0.0.1:9"), FlagCode.ENDPOINT_FAILURE),
+    ],
+)
+@pytest.mark.parametrize("turn", [0, 1])
+def test_an_unusable_reply_of_either_side_in_any_round_is_no_go_with_the_partial_transcript(
+    side, reply, code, turn
+):
+    class Failing(RulesChat):
+        def complete(self, request: ChatRequest) -> ChatReply:
+            if request.round < turn:
+                return super().complete(request)
+            if isinstance(reply, Exception):
+                raise reply
+            return ChatReply(text=reply)
+
+    debate = graph(**{side: Failing()}).deliberate(candidate(), evidence(), "c")
+    assert debate.verdict.decision is Decision.NO_GO
+    assert code in codes(debate)
+    assert len(debate.arguments) == turn + (side == "bear")
+
+
+def test_one_false_claim_among_true_ones_is_enough():
+    honest = json.loads(RulesChat().complete(_request()).text)
+    honest["claims"][1] |= {"quoted_value": 9.0, "operator": ">="}
+    debate = graph(ScriptedChat([json.dumps(honest)]), rounds=0).deliberate(
+        candidate(), evidence(), "c"
+    )
+    assert FlagCode.CONTRADICTED_CLAIM in codes(debate)
+    assert debate.rebuttals[0].weakest_claim == honest["claims"][1]["text"]
+
+
+def test_too_few_verified_claims_are_not_enough():
+    debate = graph(limits=DebateLimits(minimum_verified_claims=20)).deliberate(
+        candidate(), evidence(), "c"
+    )
+    assert codes(debate) == {FlagCode.INSUFFICIENT_EVIDENCE}
+
+
+def test_the_bear_reads_checked_claims_and_the_bull_reads_the_rebuttal():
+    bull, bear = RulesChat(), ScriptedChat([])
+
+    class Bear(RulesChat):
+        def complete(self, request: ChatRequest) -> ChatReply:
+            bear.asked.append(request)
+            return super().complete(request)
+
+    graph(bull, Bear(), rounds=2).deliberate(candidate(), evidence(), "c")
+    assert [request.round for request in bear.asked] == [0, 1, 2]
+    assert all(claim.status != "unchecked" for claim in bear.asked[0].arguments[-1].claims)
+    attacked = [request.rebuttals[-1].weakest_claim for request in bear.asked[1:]]
+    assert len(set(attacked)) == len(attacked)
+
+
+def test_confidence_falls_with_every_verified_claim_of_the_bear():
+    claim = Claim(
+        text="",
+        evidence_ids=("E1",),
+        field="close",
+        operator="=",
+        quoted_value=1.0,
+        unit="USD",
+        status="verified",
+    )
+    values = [confidence_of([claim] * 4, [claim] * count) for count in range(6)]
+    assert values == sorted(values, reverse=True)
+    assert confidence_of([], []) == 0.5
+    assert confidence_of([replace(claim, status="contradicted")], []) < 0.5
+
+
+def test_the_same_debate_twice_is_equal_to_the_last_bit():
+    first = graph().deliberate(candidate(), evidence(), "c")
+    second = graph().deliberate(candidate(), evidence(), "c")
+    assert canonical_json(first) == canonical_json(second)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 5])
+def test_the_debate_ends_after_the_rounds_that_were_asked_for(rounds):
+    debate = graph(rounds=rounds).deliberate(candidate(), evidence(), "c")
+    assert len(debate.arguments) == len(debate.rebuttals) == rounds + 1
+
+
+def test_rule_debaters_make_no_claim_that_is_false_whatever_is_missing():
+    for name in SOUND:
+        debate = graph().deliberate(candidate(), evidence(**{name: None}), "c")
+        said = [c for turn in (*debate.arguments, *debate.rebuttals) for c in turn.claims]
+        false = [c for c in said if c.status == "contradicted"]
+        assert not false, (name, false)
+
+
+def test_the_state_of_the_graph_holds_json_primitives_only():
+    hints = DebateState.__annotations__
+    assert set(hints) == {"round", "arguments", "rebuttals", "failures", "verdict"}
+    assert "bull" in graph().mermaid()

@@ -1,0 +1,296 @@
+"""The backtest: debate, the same without debate, and buy & hold, over the same bars at the same costs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strategies.kernels.dispatch import KernelSet, kernels
+from trader.app.assembly import (
+    costs_of,
+    open_account,
+    program_version,
+    run_body,
+    run_id_of,
+    starting_cash,
+)
+from trader.app.folder import make_folder
+from trader.app.periods import Coverage, cover
+from trader.backtest.baseline import buy_and_hold
+from trader.backtest.evaluation import column, funnel, replay_column, trade_rows
+from trader.backtest.replay import Replay, replay
+from trader.core.canonical import Primitive, canonical_json, to_object
+from trader.ledger.store import Ledger
+from trader.pipeline.records import SlotRecord
+from trader.pipeline.slots import PERIODS_PER_YEAR, Slot, slots_between
+from trader.report.contents import Column, Funnel, ReportContents, SourceInfo, TradeRow
+from trader.report.page import write_page
+
+if TYPE_CHECKING:
+    from trader.app.opening import App
+
+SCHEMA_VERSION = 1
+INDICATORS_PER_SLOT = 20  # about how many series one slot computes for each symbol
+
+BacktestProgress = Callable[[str, int, int, SlotRecord], None]  # column, slot number, slots, record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestResult:
+    """What `trader backtest` prints. results: a column by key; None where it was not run."""
+
+    schema_version: int
+    run_id: str
+    source: SourceInfo
+    first_session: date
+    last_session: date
+    sessions: int
+    slots: int
+    debater: str
+    kernels: str
+    notices: tuple[str, ...]
+    funnel: Funnel
+    results: Mapping[str, Column | None]
+    trades: tuple[TradeRow, ...]
+    report: str
+    files: Mapping[str, str]
+    ledger_head: str
+
+    def as_json(self) -> dict[str, Primitive]:
+        """The JSON object of the command; equity curves are left to the report."""
+        whole = to_object(self)
+        whole["results"] = {
+            key: None if found is None else {"label": found.label, **to_object(found.performance)}
+            for key, found in self.results.items()
+        }
+        return whole
+
+
+def backtest(
+    app: App, *, start: date, end: date | None, out: Path | None, progress: BacktestProgress | None
+) -> BacktestResult:
+    """Run the three columns, write the report folder, return what is printed."""
+    config, calendar, data = app.config, app.calendar, app.data
+    symbols = app.symbols()
+    series = {symbol: data.bars(symbol, app.timeframe) for symbol in symbols}
+    coverage = cover(data, series, calendar, start=start, end=end)
+    slots = slots_between(calendar, app.timeframe, coverage.first, coverage.last)
+    bars = sum(len(item) for item in coverage.series.values())
+    compute = kernels(config.kernels.backend, bars=len(slots) * bars * INDICATORS_PER_SLOT)
+    debated = config.debate.mode != "off"
+    body = run_body(
+        config, symbols=symbols, source=data.name, cash=starting_cash(config), debated=debated
+    )
+    run_id = run_id_of("bt-", body, coverage.source.sha256, coverage.first, coverage.last)
+    folder = (out or app.state_dir / "reports") / run_id
+    work = make_folder(folder.parent) / f".{run_id}.{os.getpid()}"
+    try:
+        make_folder(work)
+        result = _run(
+            app, coverage, slots, compute, body, run_id, folder=folder, work=work, progress=progress
+        )
+        _replace(folder, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def _run(
+    app: App,
+    coverage: Coverage,
+    slots: Sequence[Slot],
+    compute: KernelSet,
+    body: dict[str, object],
+    run_id: str,
+    *,
+    folder: Path,
+    work: Path,
+    progress: BacktestProgress | None,
+) -> BacktestResult:
+    config = app.config
+    debated = config.debate.mode != "off"
+    cash = starting_cash(config)
+    periods = PERIODS_PER_YEAR[app.timeframe]
+    ledger = Ledger(work / "ledger.db", durable=False)
+    ledger.append(
+        "run",
+        run_id,
+        {**body, "data": coverage.source, "first": coverage.first, "last": coverage.last},
+    )
+    columns: dict[str, Column | None] = {
+        "debate": None,
+        "without_debate": None,
+        "buy_and_hold": None,
+    }
+    labels = {"debate": "debate", "without_debate": "without debate", "buy_and_hold": "buy & hold"}
+
+    def walk(key: str, own_ledger: Ledger) -> Replay:
+        account = open_account(
+            config,
+            run_id=run_id,
+            symbols=coverage.source.symbols,
+            data=app.data,
+            calendar=app.calendar,
+            ledger=own_ledger,
+            kernels=compute,
+            start=slots[0].since,
+            cash=cash,
+            debated=key == "debate",
+        )
+        tell = (
+            None if progress is None else (lambda n, of, slot: progress(labels[key], n, of, slot))
+        )
+        found = replay(
+            account.cycle, slots, book=account.journal.book, ledger=own_ledger, progress=tell
+        )
+        columns[key] = replay_column(
+            key, labels[key], found, initial=float(cash), periods_per_year=periods
+        )
+        return found
+
+    main = walk("debate" if debated else "without_debate", ledger)
+    if debated:
+        walk("without_debate", Ledger(None, durable=False))
+    columns["buy_and_hold"] = _hold(coverage, cash, app, slots, periods)
+    found_funnel, rows = funnel(main), trade_rows(main)
+    ledger.append(
+        "result",
+        run_id,
+        {
+            "funnel": found_funnel,
+            "columns": {key: item.performance if item else None for key, item in columns.items()},
+            "trades": rows,
+        },
+    )
+    head = ledger.head
+    ledger.note(
+        "program", {"version": program_version(), "kernels": f"{compute.backend}: {compute.reason}"}
+    )
+    ledger.close()
+    result = BacktestResult(
+        schema_version=SCHEMA_VERSION,
+        run_id=run_id,
+        source=coverage.source,
+        first_session=coverage.first,
+        last_session=coverage.last,
+        sessions=len({slot.session for slot in slots}),
+        slots=len(slots),
+        debater=main.cycles[0].debate.debater if main.cycles else ("rules" if debated else "off"),
+        kernels=f"{compute.backend}: {compute.reason}",
+        notices=coverage.notices,
+        funnel=found_funnel,
+        results=columns,
+        trades=rows,
+        report=str(folder / "report.html"),
+        files={
+            name: str(folder / name)
+            for name in ("report.html", "trades.csv", "cycles.jsonl", "ledger.db")
+        },
+        ledger_head=head,
+    )
+    _write(work, result, main, slots, app)
+    return result
+
+
+def _hold(
+    coverage: Coverage, cash: Decimal, app: App, slots: Sequence[Slot], periods: float
+) -> Column:
+    times = [slot.as_of for slot in slots]
+    book, equity = buy_and_hold(
+        coverage.series,
+        cash=cash,
+        costs=costs_of(app.config),
+        start=app.calendar.open(coverage.first),
+        times=times,
+    )
+    exposed = sum(
+        any(trade.entered_at <= moment for trade in book.trades.values()) for moment in times
+    )
+    return column(
+        "buy_and_hold",
+        "buy & hold",
+        equity=equity,
+        exposed=exposed,
+        book=book,
+        initial=float(cash),
+        periods_per_year=periods,
+    )
+
+
+def _write(
+    work: Path, result: BacktestResult, main: Replay, slots: Sequence[Slot], app: App
+) -> None:
+    contents = ReportContents(
+        run_id=result.run_id,
+        version=program_version(),
+        source=result.source,
+        period=f"{result.first_session} to {result.last_session}, {result.sessions} sessions",
+        settings=_settings(app),
+        notices=result.notices,
+        debater=result.debater,
+        funnel=result.funnel,
+        times=tuple(slot.as_of for slot in slots),
+        columns=tuple(item for item in result.results.values() if item is not None),
+        trades=result.trades,
+        cycles=main.cycles,
+        ledger_head=result.ledger_head,
+    )
+    (work / "report.html").write_text(write_page(contents), encoding="utf-8")
+    (work / "trades.csv").write_text(trades_csv(result.trades), encoding="utf-8", newline="")
+    lines = "".join(f"{canonical_json(cycle)}\n" for cycle in main.cycles)
+    (work / "cycles.jsonl").write_text(lines, encoding="utf-8")
+
+
+def _settings(app: App) -> dict[str, str]:
+    config = app.config
+    return {
+        "strategies": ", ".join(config.strategies.enabled),
+        "timeframe": config.data.timeframe,
+        "cash": f"{config.account.cash:,.0f} USD",
+        "slippage": f"{config.costs.slippage_bps:g} bps",
+        "fee": f"{config.costs.fee_bps:g} bps",
+        "commission": f"{config.costs.commission_per_order:g} USD an order",
+        "risk per trade": f"{config.risk.risk_per_trade:.2%} of equity",
+        "cap per symbol": f"{config.risk.max_position_weight:.0%}",
+        "least reward:risk": f"{config.risk.min_reward_risk:g}",
+        "stop": f"{config.risk.atr_multiple:g} × ATR {config.risk.atr_window}",
+        "rebuttal rounds": str(config.debate.rounds),
+    }
+
+
+def trades_csv(rows: Sequence[TradeRow]) -> str:
+    """The trades as CSV, one line each, with a header."""
+    names = list(TradeRow.__dataclass_fields__)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(
+            {key: "" if value is None else value for key, value in to_object(row).items()}
+        )
+    return text.getvalue()
+
+
+def _replace(folder: Path, work: Path) -> None:
+    """Put the finished folder in the place of an earlier run with the same id."""
+    while True:
+        old = folder.with_name(f".{folder.name}.old.{os.getpid()}")
+        if folder.exists():
+            os.rename(folder, old)
+        try:
+            os.rename(work, folder)
+        except OSError:
+            if not folder.exists():
+                raise
+            continue  # the same run finished elsewhere in between; its files are equal, ours replace them
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+        return

@@ -1,0 +1,175 @@
+"""The doctor: what works here, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Literal
+
+from trader.app.assembly import program_version
+from trader.app.folder import make_folder
+from trader.core.clock import SystemClock
+from trader.core.errors import TraderError
+
+if TYPE_CHECKING:
+    from trader.app.opening import App
+
+PACKAGES = (
+    "alpaca-py",
+    "pandas",
+    "numpy",
+    "ta",
+    "langgraph",
+    "openai",
+    "arxiv",
+    "numba",
+    "apscheduler",
+    "exchange-calendars",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One check: what was found, and what to do when it is not ok."""
+
+    name: str
+    status: Literal["ok", "warning", "failed"]
+    found: str
+    remedy: str = ""
+
+
+def checks(app: App) -> tuple[Check, ...]:
+    """Every check, in the order in which they matter."""
+    return tuple(
+        check(app)
+        for check in (
+            _program,
+            _packages,
+            _configuration,
+            _state,
+            _calendar,
+            _data,
+            _kernels,
+            _strict_langgraph,
+            _paper_only,
+        )
+    )
+
+
+def _program(_: App) -> Check:
+    found = f"debate-trader {program_version()}, Python {platform.python_version()}, {platform.machine()}"
+    if sys.version_info < (3, 11):
+        return Check(
+            name="program", status="failed", found=found, remedy="install Python 3.11 or newer"
+        )
+    return Check(name="program", status="ok", found=found)
+
+
+def _packages(_: App) -> Check:
+    found, missing = [], []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Check(
+            name="packages",
+            status="failed",
+            found=f"missing: {', '.join(missing)}",
+            remedy="install the project again: pip install -e .",
+        )
+    return Check(name="packages", status="ok", found=", ".join(found))
+
+
+def _configuration(app: App) -> Check:
+    loaded = app.loaded
+    where = str(loaded.path) if loaded.path else "built-in defaults"
+    changed = sum(origin != "default" for origin in loaded.origins.values())
+    return Check(
+        name="configuration",
+        status="warning" if loaded.path is None else "ok",
+        found=f"{where}, {changed} values set",
+        remedy="`trader init` writes a config.yaml with every default"
+        if loaded.path is None
+        else "",
+    )
+
+
+def _state(app: App) -> Check:
+    return _tried(
+        "state folder",
+        lambda: f"{make_folder(app.state_dir)} can be written",
+        "make the folder writable, or name another with --state-dir",
+    )
+
+
+def _calendar(app: App) -> Check:
+    def look() -> str:
+        today = SystemClock().now().date()
+        following = app.calendar.at_or_after(today)
+        return f"NYSE sessions {app.calendar.first} to {app.calendar.last}; next {following}"
+
+    return _tried("calendar", look, "update exchange-calendars")
+
+
+def _data(app: App) -> Check:
+    def look() -> str:
+        parts = []
+        for symbol in app.symbols():
+            bars = app.data.bars(symbol, app.timeframe)
+            parts.append(f"{symbol} {len(bars)} bars to {bars.bar(-1).timestamp:%Y-%m-%d}")
+        return f"{app.data.name}, {app.timeframe}: {', '.join(parts)}"
+
+    return _tried("data", look, "name symbols that the source has, or repair the bars it names")
+
+
+def _kernels(app: App) -> Check:
+    def look() -> str:
+        import numpy as np
+
+        from strategies.kernels.dispatch import kernels
+
+        prices = np.linspace(100.0, 120.0, 64)
+        reference, compiled = kernels("reference"), kernels("cpu")
+        same = np.allclose(
+            reference.rsi(prices, 14), compiled.rsi(prices, 14), rtol=1e-9, equal_nan=True
+        )
+        if not same:
+            raise TraderError("the compiled kernels and the reference disagree")
+        return f"compiled kernels agree with the reference; cache in {os.environ.get('NUMBA_CACHE_DIR')}"
+
+    return _tried("kernels", look, "reinstall numba, or set kernels.backend to reference")
+
+
+def _strict_langgraph(_: App) -> Check:
+    strict = os.environ.get("LANGGRAPH_STRICT_MSGPACK", "").lower() == "true"
+    return Check(
+        name="strict LangGraph",
+        status="ok" if strict else "failed",
+        found="a checkpoint cannot run code"
+        if strict
+        else "LANGGRAPH_STRICT_MSGPACK is switched off",
+        remedy="" if strict else "unset LANGGRAPH_STRICT_MSGPACK",
+    )
+
+
+def _paper_only(_: App) -> Check:
+    from trader.broker.session import ALLOWED_HOSTS
+
+    return Check(
+        name="paper only",
+        status="ok",
+        found=f"orders can reach {', '.join(sorted(ALLOWED_HOSTS))} and nothing else",
+    )
+
+
+def _tried(name: str, look: Callable[[], str], remedy: str) -> Check:
+    try:
+        return Check(name=name, status="ok", found=look())
+    except (TraderError, ImportError) as exc:
+        return Check(name=name, status="failed", found=str(exc), remedy=remedy)

@@ -1,0 +1,175 @@
+"""Replay of one decision: from its record, and from the bars where they are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from strategies.kernels.dispatch import kernels
+from trader.app.assembly import costs_of, deliberation_of, limits_of, open_account
+from trader.core.canonical import Primitive, canonical_json, from_primitive, to_object
+from trader.core.config import Config
+from trader.core.decision import CycleRecord
+from trader.core.errors import TraderError, UsageError
+from trader.core.market import Timeframe, session_of
+from trader.core.trading import money
+from trader.ledger.store import Ledger
+from trader.pipeline.cycle import order_intent
+from trader.pipeline.evidence import AccountView
+from trader.pipeline.slots import slots_between
+from trader.risk.gate import review
+
+if TYPE_CHECKING:
+    from trader.app.opening import App
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One part of a decision, taken again. equal is None where it could not be taken again; detail says why."""
+
+    part: str
+    equal: bool | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayResult:
+    """What `trader replay` prints."""
+
+    schema_version: int
+    cycle_id: str
+    ledger: str
+    record: CycleRecord
+    comparisons: tuple[Comparison, ...]
+    reproduced: bool
+
+    def as_json(self) -> dict[str, Primitive]:
+        """The JSON object of the command."""
+        return to_object(self)
+
+
+def replay_cycle(app: App, cycle_id: str) -> ReplayResult:
+    """Take the decision again: evidence from the bars, debate from the evidence, gate from both.
+
+    Raises UsageError when no ledger below the state folder holds the cycle.
+    """
+    path, record, run = _find(app.state_dir, cycle_id)
+    config = Config.model_validate(run["settings"])
+    comparisons = (
+        _compare_evidence(app, config, record),
+        *_compare_decision(config, record, debated=bool(run["debated"])),
+    )
+    return ReplayResult(
+        schema_version=SCHEMA_VERSION,
+        cycle_id=cycle_id,
+        ledger=str(path),
+        record=record,
+        comparisons=comparisons,
+        reproduced=all(part.equal is not False for part in comparisons),
+    )
+
+
+def _ledgers(state_dir: Path) -> Iterator[Path]:
+    """Every ledger below the state folder: the paper account first, then backtests, then what was put aside."""
+    for pattern in ("ledger.db", "reports/*/ledger.db", "archive/*/ledger.db"):
+        yield from sorted(state_dir.glob(pattern))
+
+
+def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, Any]]:
+    for path in _ledgers(state_dir):
+        ledger = Ledger(path)
+        try:
+            found = ledger.record("cycle", cycle_id)
+            if found is None:
+                continue
+            runs = [record for record in ledger.records("run") if record.seq < found.seq]
+            return path, from_primitive(CycleRecord, found.body), runs[-1].body
+        finally:
+            ledger.close()
+    raise UsageError(
+        f"no ledger below {state_dir} holds the cycle {cycle_id}: "
+        "`trader journal` lists the cycles of the paper account, cycles.jsonl those of a backtest"
+    )
+
+
+def _same(part: str, recorded: object, again: object) -> Comparison:
+    equal = canonical_json(recorded) == canonical_json(again)
+    return Comparison(part=part, equal=equal, detail="bit for bit" if equal else "differs")
+
+
+def _compare_evidence(app: App, config: Config, record: CycleRecord) -> Comparison:
+    """Evidence computed anew from the bars, if the bars at hand are the recorded ones."""
+    timeframe = Timeframe(config.data.timeframe)
+    signal = record.candidate.signal
+    try:
+        series = app.data.bars(record.symbol, timeframe, record.as_of)
+    except TraderError as exc:
+        return Comparison(part="evidence", equal=None, detail=f"not computed: {exc}")
+    if series.sha256 != record.data_hashes[record.symbol]:
+        return Comparison(
+            part="evidence",
+            equal=None,
+            detail=f"not computed: the bars of {app.data.name} are not the recorded ones of {record.source}",
+        )
+    session = session_of(record.as_of)
+    slot = next(
+        slot
+        for slot in slots_between(app.calendar, timeframe, session, session)
+        if slot.as_of == record.as_of
+    )
+    account = open_account(
+        config,
+        run_id=record.cycle_id.split(f"-{signal.bar_at:%Y%m%dT%H%M}-")[0],
+        symbols=(record.symbol,),
+        data=app.data,
+        calendar=app.calendar,
+        ledger=Ledger(None),
+        kernels=kernels(config.kernels.backend),
+        start=record.as_of,
+        cash=money(config.account.cash),
+        debated=True,
+    )
+    view = AccountView(
+        portfolio=record.risk_inputs.portfolio,
+        open_buy_value_symbol=record.open_buy_value_seen,
+    )
+    again = next(
+        (
+            item
+            for item in account.cycle.prepare_all(slot, series, view)
+            if item.candidate.signal.strategy == signal.strategy
+        ),
+        None,
+    )
+    if again is None:
+        return Comparison(part="evidence", equal=False, detail="the signal does not fire again")
+    return _same("evidence", (record.candidate, record.evidence), (again.candidate, again.evidence))
+
+
+def _compare_decision(
+    config: Config, record: CycleRecord, *, debated: bool
+) -> tuple[Comparison, ...]:
+    deliberation = deliberation_of(config, debated=debated)
+    again = deliberation.deliberate(record.candidate, record.evidence, record.cycle_id)
+    risk = review(
+        again.verdict,
+        record.risk_inputs,
+        limits=limits_of(config),
+        costs=costs_of(config),
+        target_required=debated,
+    )
+    intent = order_intent(record.candidate, again, risk) if risk.approved else None
+    return (
+        _same(
+            "transcript",
+            (record.debate.arguments, record.debate.rebuttals),
+            (again.arguments, again.rebuttals),
+        ),
+        _same("verdict", record.debate.verdict, again.verdict),
+        _same("risk decision", record.risk, risk),
+        _same("order", record.intent, intent),
+    )

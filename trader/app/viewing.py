@@ -1,0 +1,323 @@
+"""Read views of the paper account; they change nothing and need no lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from trader.app.assembly import costs_of, starting_cash
+from trader.broker.alpaca_broker import AlpacaBroker
+from trader.broker.exchange.exchange import Exchange
+from trader.broker.session import embedded_client
+from trader.core.canonical import Primitive, to_object
+from trader.core.trading import Order, OrderType, Portfolio
+from trader.ledger.book import ExitReason
+from trader.ledger.store import Ledger
+from trader.orders.journal import OrderJournal
+from trader.pipeline.cycle import strategy_of
+
+if TYPE_CHECKING:
+    from trader.app.opening import App
+
+SCHEMA_VERSION = 1
+NO_ACCOUNT = "there is no paper account here yet: `trader run --paper --once` begins one"
+
+
+class _View:
+    def as_json(self) -> dict[str, Primitive]:
+        """The JSON object of the command."""
+        return to_object(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusView(_View):
+    """What `trader status` prints; None where there is no account yet."""
+
+    schema_version: int
+    state_dir: str
+    notices: tuple[str, ...]
+    market_time: datetime | None
+    simulated: bool
+    cash: Decimal | None
+    equity: Decimal | None
+    positions: int
+    open_orders: int
+    slots: int
+    decisions: int
+    closed_trades: int
+    records: int
+    ledger_head: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderLine:
+    """One order with what it is for."""
+
+    order: Order
+    trade_id: str
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrdersView(_View):
+    """What `trader orders` prints."""
+
+    schema_version: int
+    notices: tuple[str, ...]
+    orders: tuple[OrderLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionLine:
+    """One open trade with its protection; prices USD per share."""
+
+    trade_id: str
+    symbol: str
+    strategy: str
+    quantity: Decimal
+    entry_price: Decimal
+    current_price: Decimal
+    profit: Decimal  # USD, before the costs of leaving
+    stop_price: Decimal | None
+    target_price: Decimal | None
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionsView(_View):
+    """What `trader positions` prints."""
+
+    schema_version: int
+    notices: tuple[str, ...]
+    market_time: datetime | None
+    positions: tuple[PositionLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalLine:
+    """One ledger record in a sentence."""
+
+    seq: int
+    kind: str
+    record_id: str
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalView(_View):
+    """What `trader journal` prints, oldest first. verified: records whose hash chain was walked."""
+
+    schema_version: int
+    notices: tuple[str, ...]
+    lines: tuple[JournalLine, ...]
+    verified: int
+    ledger_head: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """An account as its files show it."""
+
+    ledger: Ledger
+    journal: OrderJournal
+    portfolio: Portfolio
+    orders: tuple[Order, ...]
+
+
+def _look(app: App, *, open_only: bool = True) -> _Seen | None:
+    path = app.state_dir / "ledger.db"
+    if not path.exists() or not (app.state_dir / "exchange.db").exists():
+        return None
+    ledger = Ledger(path)
+    begun = next(ledger.records("run"), None)
+    if begun is None:
+        ledger.close()
+        return None
+    cash, costs = Decimal(begun.body["cash"]), costs_of(app.config)
+    exchange = Exchange(
+        data=app.data,
+        timeframe=app.timeframe,
+        calendar=app.calendar,
+        costs=costs,
+        cash=starting_cash(app.config),
+        start=app.calendar.close(app.calendar.at_or_after(app.config.market.start)),
+        database=app.state_dir / "exchange.db",
+    )
+    broker = AlpacaBroker(embedded_client(exchange))
+    seen = _Seen(
+        ledger=ledger,
+        journal=OrderJournal(ledger, cash=cash, costs=costs),
+        portfolio=broker.portfolio(),
+        orders=broker.orders(open_only=open_only),
+    )
+    exchange.close()
+    return seen
+
+
+def status(app: App) -> StatusView:
+    """The account in short, after walking its whole hash chain."""
+    seen = _look(app)
+    if seen is None:
+        return StatusView(
+            schema_version=SCHEMA_VERSION,
+            state_dir=str(app.state_dir),
+            notices=(NO_ACCOUNT,),
+            market_time=None,
+            simulated=True,
+            cash=None,
+            equity=None,
+            positions=0,
+            open_orders=0,
+            slots=0,
+            decisions=0,
+            closed_trades=0,
+            records=0,
+            ledger_head=None,
+        )
+    records = seen.ledger.verify()
+    return StatusView(
+        schema_version=SCHEMA_VERSION,
+        state_dir=str(app.state_dir),
+        notices=(),
+        market_time=seen.portfolio.as_of,
+        simulated=True,
+        cash=seen.portfolio.cash,
+        equity=seen.portfolio.equity,
+        positions=len(seen.portfolio.positions),
+        open_orders=sum(len(order.with_legs()) for order in seen.orders),
+        slots=sum(1 for _ in seen.ledger.records("slot")),
+        decisions=sum(1 for _ in seen.ledger.records("cycle")),
+        closed_trades=sum(not trade.is_open for trade in seen.journal.book.trades.values()),
+        records=records,
+        ledger_head=seen.ledger.head,
+    )
+
+
+def orders(app: App) -> OrdersView:
+    """Every order with its legs, oldest first, and the decision it belongs to."""
+    seen = _look(app, open_only=False)
+    if seen is None:
+        return OrdersView(schema_version=SCHEMA_VERSION, notices=(NO_ACCOUNT,), orders=())
+    lines = []
+    for order in seen.orders:
+        journaled = seen.journal.intents.get(order.client_order_id)
+        lines.append(
+            OrderLine(
+                order=order,
+                trade_id=journaled.trade_id if journaled else "",
+                purpose=journaled.purpose if journaled else "by hand",
+            )
+        )
+    return OrdersView(schema_version=SCHEMA_VERSION, notices=(), orders=tuple(lines))
+
+
+def positions(app: App) -> PositionsView:
+    """Every open trade with the stop and the target that wait for it."""
+    seen = _look(app)
+    if seen is None:
+        return PositionsView(
+            schema_version=SCHEMA_VERSION, notices=(NO_ACCOUNT,), market_time=None, positions=()
+        )
+    live = {order.order_id: order for parent in seen.orders for order in parent.with_legs()}
+    prices = {held.symbol: held.current_price for held in seen.portfolio.positions}
+    lines = []
+    for trade in seen.journal.book.open_trades():
+        waiting = [live[key] for key in seen.journal.order_ids(trade.trade_id) if key in live]
+        stop = next((o.stop_price for o in waiting if o.order_type is OrderType.STOP), None)
+        target = next((o.limit_price for o in waiting if o.order_type is OrderType.LIMIT), None)
+        price = prices[trade.symbol]
+        lines.append(
+            PositionLine(
+                trade_id=trade.trade_id,
+                symbol=trade.symbol,
+                strategy=strategy_of(trade.trade_id),
+                quantity=trade.open_quantity,
+                entry_price=trade.entry_price,
+                current_price=price,
+                profit=(price - trade.entry_price) * trade.open_quantity,
+                stop_price=stop,
+                target_price=target,
+                weight=float(trade.open_quantity * price / seen.portfolio.equity),
+            )
+        )
+    return PositionsView(
+        schema_version=SCHEMA_VERSION,
+        notices=(),
+        market_time=seen.portfolio.as_of,
+        positions=tuple(lines),
+    )
+
+
+def journal(app: App, last: int) -> JournalView:
+    """The newest `last` records of the account's ledger, each in a sentence."""
+    path = app.state_dir / "ledger.db"
+    if not path.exists():
+        return JournalView(
+            schema_version=SCHEMA_VERSION,
+            notices=(NO_ACCOUNT,),
+            lines=(),
+            verified=0,
+            ledger_head=None,
+        )
+    ledger = Ledger(path)
+    try:
+        records = list(ledger.records())[-last:] if last > 0 else []
+        return JournalView(
+            schema_version=SCHEMA_VERSION,
+            notices=(),
+            lines=tuple(
+                JournalLine(
+                    seq=record.seq,
+                    kind=record.kind,
+                    record_id=record.record_id,
+                    at=_at(record.body),
+                    text=_sentence(record.kind, record.body),
+                )
+                for record in records
+            ),
+            verified=ledger.verify(),
+            ledger_head=ledger.head,
+        )
+    finally:
+        ledger.close()
+
+
+def _at(body: Mapping[str, Any]) -> str:
+    fill = body.get("fill")
+    return str(body.get("as_of") or (fill["filled_at"] if isinstance(fill, dict) else ""))
+
+
+LEFT_BY: Mapping[ExitReason | str, str] = {
+    "entry": "bought to open",
+    "stop": "sold by the stop",
+    "target": "sold at the target",
+    "signal": "sold on the exit signal",
+    "protection": "sold by a replaced stop",
+    "other": "sold",
+}
+
+
+def _sentence(kind: str, body: Mapping[str, Any]) -> str:
+    if kind == "run":
+        return f"{', '.join(body['symbols'])} from {body['source']}, {body['cash']} USD"
+    if kind == "slot":
+        held = ", ".join(f"{quantity} {symbol}" for symbol, quantity in body["positions"].items())
+        return f"equity {body['equity']}, cash {body['cash']}, holds {held or 'nothing'}"
+    if kind == "cycle":
+        verdict = body["debate"]["verdict"]
+        return f"{body['symbol']} {body['strategy']}: {verdict['rationale']}"
+    if kind == "intent":
+        intent = body["intent"]
+        return f"{body['purpose']}: {intent['side']} {intent['quantity']} {intent['symbol']}, {intent['order_class']}"
+    if kind == "order":
+        return (
+            f"refused: {body['refusal']}" if body["refusal"] else f"accepted as {body['order_id']}"
+        )
+    if kind == "fill":
+        fill = body["fill"]
+        return f"{fill['quantity']} {fill['symbol']} at {fill['price']}: {LEFT_BY[body['reason']]}"
+    return ""

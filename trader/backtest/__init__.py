@@ -1,0 +1,1 @@
+"""Backtests: history replayed through the same cycle, and what it amounts to."""

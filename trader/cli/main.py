@@ -1,0 +1,111 @@
+"""`trader`: the front door of the command line, with its exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from trader.cli import account, setup, study
+from trader.core.errors import (
+    BudgetError,
+    ConfigError,
+    DataIntegrityError,
+    EndpointError,
+    LockHeldError,
+    OrderRefusedError,
+    TraderError,
+    UsageError,
+)
+
+EXIT_CODES: tuple[tuple[type[TraderError], int], ...] = (
+    (UsageError, 2),
+    (ConfigError, 3),
+    (EndpointError, 4),
+    (DataIntegrityError, 5),
+    (OrderRefusedError, 6),
+    (BudgetError, 6),
+    (LockHeldError, 7),
+    (TraderError, 1),
+)
+INTERNAL, INTERRUPTED = 1, 130
+EPILOG = (
+    "Exit codes: 0 ok, also when nothing was traded; 1 internal error; 2 usage; 3 configuration; "
+    "4 endpoint or dependency unavailable; 5 data refused; 6 risk or budget refusal; "
+    "7 state folder in use or not writable; 130 interrupted."
+)
+
+app = typer.Typer(
+    name="trader",
+    help="A paper-trading bot whose every trade is argued over first. Paper money only; not advice.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"debate-trader {version('debate-trader')}")
+        raise typer.Exit
+
+
+@app.callback()
+def front_door(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="No progress and no notices on stderr.")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv shows tracebacks.")
+    ] = 0,
+) -> None:
+    """Set how much is said; results go to stdout, everything else to stderr."""
+    from trader.cli import output
+
+    output.SPEECH.quiet, output.SPEECH.verbose = quiet, verbose
+
+
+study.register(app)
+account.register(app)
+setup.register(app)
+
+
+def main() -> None:
+    """Run the command line; every error becomes one line on stderr and its exit code."""
+    try:
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing that was recorded is lost", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except TraderError as exc:
+        _fail(str(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)), exc)
+    except Exception as exc:  # noqa: BLE001 - the one place where an unknown error becomes a line
+        _fail(
+            f"internal error: {type(exc).__name__}: {exc} (run again with -vv for the traceback)",
+            INTERNAL,
+            exc,
+        )
+
+
+def _fail(message: str, code: int, error: Exception | None = None) -> None:
+    from trader.cli import output
+
+    if error is not None and output.SPEECH.verbose > 1:
+        import traceback
+
+        traceback.print_exception(error)
+    for line in message.splitlines():
+        print(f"trader: {line}", file=sys.stderr)  # noqa: T201
+    raise SystemExit(code)

@@ -1,0 +1,115 @@
+"""Commands about the installation: config, doctor, init."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trader.cli.options import (
+    ConfigOption,
+    JsonOption,
+    ProfileOption,
+    SetOption,
+    StateOption,
+    open_with,
+)
+
+SCHEMA_VERSION = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(doctor)
+    app.command()(init)
+    group = typer.Typer(
+        no_args_is_help=True, help="Show or check the configuration.", rich_markup_mode=None
+    )
+    group.command("show")(show)
+    group.command("validate")(validate)
+    app.add_typer(group, name="config")
+
+
+def doctor(
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    profile: ProfileOption = None,
+    state_dir: StateOption = None,
+    settings: SetOption = None,
+) -> None:
+    """Check this installation and say what to do about what fails."""
+    from trader.cli import output, telling
+
+    found = open_with(config, profile, state_dir, settings).doctor()
+    failed = [check for check in found if check.status == "failed"]
+    if as_json:
+        checks = [
+            {"name": c.name, "status": c.status, "found": c.found, "remedy": c.remedy}
+            for c in found
+        ]
+        output.show_json({"schema_version": SCHEMA_VERSION, "ok": not failed, "checks": checks})
+    else:
+        telling.tell_checks(found)
+    if failed:
+        raise typer.Exit(4)
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="File to write.")] = Path("config.yaml"),
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    profile: ProfileOption = None,
+    state_dir: StateOption = None,
+    settings: SetOption = None,
+) -> None:
+    """Write a config.yaml with every default and make the state folder; an existing file is left alone."""
+    from trader.cli import output
+
+    made = open_with(config, profile, state_dir, settings).init(path)
+    if as_json:
+        output.show_json({"schema_version": SCHEMA_VERSION, **made.as_json()})
+    else:
+        written = "written" if made.written else "is there already and was left alone"
+        output.lines(f"{made.path} {written}", f"state folder {made.state_dir}")
+
+
+def show(
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    profile: ProfileOption = None,
+    state_dir: StateOption = None,
+    settings: SetOption = None,
+) -> None:
+    """Show every setting, its value and where it comes from."""
+    from trader.cli import output, telling
+    from trader.core.config import describe
+
+    opened = open_with(config, profile, state_dir, settings)
+    found = describe(opened.loaded)
+    if as_json:
+        rows = {
+            item.name: {"value": item.value, "origin": item.origin, "description": item.description}
+            for item in found
+        }
+        output.show_json({"schema_version": SCHEMA_VERSION, "settings": rows})
+    else:
+        telling.tell_settings(found)
+
+
+def validate(
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+    profile: ProfileOption = None,
+    state_dir: StateOption = None,
+    settings: SetOption = None,
+) -> None:
+    """Check the configuration; every mistake is one line with its position."""
+    from trader.cli import output
+
+    loaded = open_with(config, profile, state_dir, settings).loaded
+    where = str(loaded.path) if loaded.path else "built-in defaults"
+    if as_json:
+        output.show_json({"schema_version": SCHEMA_VERSION, "valid": True, "file": where})
+    else:
+        output.lines(f"{where}: valid")

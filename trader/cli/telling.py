@@ -1,0 +1,362 @@
+"""Results in words and tables for a person at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from trader.cli.output import day, lines, percent, table, usd
+
+if TYPE_CHECKING:
+    from trader.app.backtesting import BacktestResult
+    from trader.app.checking import Check
+    from trader.app.debating import DebateResult
+    from trader.app.replaying import ReplayResult
+    from trader.app.running import RunResult
+    from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
+    from trader.core.config import Setting
+    from trader.core.decision import Candidate, Claim, Debate
+    from trader.core.metrics import Performance
+
+MARKS = {"verified": "✓", "contradicted": "✗", "unverifiable": "?", "unchecked": " "}
+
+
+def debater_words(debater: str) -> str:
+    """Who debates, so that nobody takes rules for a model."""
+    return {"rules": "rules, no model", "off": "nobody, the debate is off"}.get(debater, debater)
+
+
+def tell_backtest(result: BacktestResult) -> None:
+    """Source, period, trades, table of columns, funnel, where the report lies."""
+    source = result.source
+    adjusted = ", ".join(f"{symbol} {how}" for symbol, how in source.adjustment.items())
+    lines(
+        f"PAPER backtest {result.run_id}",
+        f"data     {source.name}: {adjusted} (sha256 {source.sha256[:12]})",
+        f"period   {result.first_session} to {result.last_session}, {result.sessions} sessions",
+        f"debated  by {debater_words(result.debater)}",
+        "",
+    )
+    _columns({key: found.performance for key, found in result.results.items() if found is not None})
+    if result.trades:
+        table(
+            "",
+            (
+                "entered",
+                "symbol",
+                "strategy",
+                "shares",
+                "paid",
+                "left",
+                "got",
+                "profit USD",
+                "R",
+                "why left",
+            ),
+            [
+                (
+                    day(row.entered_at),
+                    row.symbol,
+                    row.strategy,
+                    str(row.quantity),
+                    usd(row.entry_price),
+                    day(row.exited_at) or "open",
+                    usd(row.exit_price) if row.exit_price is not None else "",
+                    f"{row.profit:+,.2f}" if row.profit is not None else "n/a",
+                    f"{row.r_multiple:+.2f}" if row.r_multiple is not None else "n/a",
+                    row.why_left,
+                )
+                for row in result.trades
+            ],
+            left=3,
+        )
+    else:
+        lines("No trade was made; the funnel says where the signals went.", "")
+    _funnel(result)
+    lines("", f"report   {result.report}", f"ledger   head {result.ledger_head[:16]}")
+
+
+LABELS = {"debate": "debate", "without_debate": "without debate", "buy_and_hold": "buy & hold"}
+
+
+def _columns(found: Mapping[str, Performance]) -> None:
+    def row(name: str, cells: Iterable[str]) -> tuple[str, ...]:
+        return (name, *cells)
+
+    runs = list(found.values())
+    table(
+        "",
+        ("", *(LABELS[key] for key in found)),
+        [
+            row("total return", (percent(p.total_return) for p in runs)),
+            row("annual return", (percent(p.annual_return, "n/a (needs 63 days)") for p in runs)),
+            row("Sharpe (n)", (_sharpe(p) for p in runs)),
+            row("max drawdown", (percent(p.max_drawdown) for p in runs)),
+            row("closed trades", (_trades(p) for p in runs)),
+            row("hit rate", (_hit_rate(p) for p in runs)),
+            row("exposure", (f"{p.exposure:.0%}" for p in runs)),
+            row("costs USD", (usd(p.costs) for p in runs)),
+            row("final equity USD", (usd(p.final_equity) for p in runs)),
+        ],
+    )
+
+
+def _sharpe(found: Performance) -> str:
+    if found.sharpe is None:
+        return (
+            f"n/a (needs 30 bars, has {found.sharpe_count})"
+            if found.sharpe_count < 30
+            else "n/a (nothing moved)"
+        )
+    return f"{found.sharpe:.2f} ({found.sharpe_count})"
+
+
+def _trades(found: Performance) -> str:
+    return f"{found.trades} (+{found.open_trades} open)" if found.open_trades else str(found.trades)
+
+
+def _hit_rate(found: Performance) -> str:
+    return "n/a (needs a closed trade)" if found.hit_rate is None else f"{found.hit_rate:.0%}"
+
+
+def _funnel(result: BacktestResult) -> None:
+    found = result.funnel
+
+    def listed(counts: Mapping[str, int]) -> str:
+        return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+    lines(
+        f"funnel   {found.bars} bars → {found.signals} signals → {found.debates} debates → "
+        f"{found.go} GO, {found.no_go} NO_GO → {found.orders} orders → {found.fills} fills"
+    )
+    if found.skipped:
+        lines(f"skipped  {listed(found.skipped)}")
+    if found.vetoes:
+        lines(f"vetoes   {listed(found.vetoes)}")
+    if found.gate_refusals:
+        lines(f"gate     refused {listed(found.gate_refusals)}")
+    if found.broker_refusals:
+        lines(f"broker   refused {found.broker_refusals}")
+    if found.nearest_miss:
+        lines(f"nearest  {found.nearest_miss}")
+
+
+def tell_debates(result: DebateResult) -> None:
+    """Every debate in full."""
+    lines(
+        f"{result.symbol} as of {result.as_of:%Y-%m-%d %H:%M} UTC, {result.source} ({result.adjustment})"
+    )
+    for held in result.debates:
+        values = {fact.evidence_id: f"{fact.name} {_value(fact.value)}" for fact in held.evidence}
+        tell_debate(held.candidate, held.debate, values)
+
+
+def tell_debate(candidate: Candidate, debate: Debate, values: Mapping[str, str]) -> None:
+    """One debate: both sides in turn, the rule table, the verdict. values: evidence id -> name and value."""
+    signal, verdict = candidate.signal, debate.verdict
+    lines("", f"── {signal.symbol} {signal.strategy}: {signal.reason}")
+    lines(f"   debated by {debater_words(debate.debater)}")
+    for turn, argument in enumerate(debate.arguments):
+        lines("", f"BULL  {argument.thesis}")
+        _claims(argument.claims, values)
+        if turn < len(debate.rebuttals):
+            rebuttal = debate.rebuttals[turn]
+            lines(f"BEAR  attacks “{rebuttal.weakest_claim}”", f"      {rebuttal.counter}")
+            _claims(rebuttal.claims, values)
+    lines("")
+    table(
+        "ARBITRATOR",
+        ("rule", "value", "limit", ""),
+        [(r.rule, r.value, r.limit, "pass" if r.passed else "FAIL") for r in verdict.rules],
+        left=4,
+    )
+    lines(f"{verdict.rationale}")
+    if verdict.flags:
+        lines(f"flags: {', '.join(str(flag.code) for flag in verdict.flags)}")
+
+
+def _claims(claims: Iterable[Claim], values: Mapping[str, str]) -> None:
+    for claim in claims:
+        quoted = "; ".join(f"{key} {values.get(key, 'unknown')}" for key in claim.evidence_ids)
+        lines(f"    {MARKS[claim.status]} {claim.text}  [{quoted}]")
+
+
+def _value(value: float | None) -> str:
+    return "missing" if value is None else f"{value:,.4g}" if abs(value) < 1 else f"{value:,.2f}"
+
+
+def tell_replay(result: ReplayResult) -> None:
+    """Part by part, whether the decision came out the same."""
+    record = result.record
+    lines(
+        f"{result.cycle_id}: {record.debate.verdict.decision}, recorded in {result.ledger}",
+        record.debate.verdict.rationale,
+        "",
+    )
+    for part in result.comparisons:
+        mark = {True: "✓", False: "✗", None: "–"}[part.equal]
+        lines(f"{mark} {part.part}: {part.detail}")
+    lines("reproduced" if result.reproduced else "NOT reproduced")
+
+
+def tell_run(result: RunResult) -> None:
+    """The slot: market time, what happened, every debate, the account."""
+    slot = result.slot
+    lines(
+        f"PAPER  market time {result.market_time:%Y-%m-%d %H:%M} UTC, simulated ({result.source})",
+    )
+    for symbol, reason in slot.refused.items():
+        lines(f"no decision about {symbol}: {reason}")
+    if slot.fills:
+        lines(f"filled {len(slot.fills)}: " + ", ".join(slot.fills))
+    for leave in slot.exits:
+        lines(f"leaving {leave.symbol} ({leave.strategy}): {leave.reason} {leave.problem}".rstrip())
+    for skipped in slot.skipped:
+        lines(f"not debated: {skipped.symbol} {skipped.strategy}, {skipped.reason}")
+    for cycle in result.cycles:
+        values = {fact.evidence_id: f"{fact.name} {_value(fact.value)}" for fact in cycle.evidence}
+        tell_debate(cycle.candidate, cycle.debate, values)
+        if cycle.intent is not None and not cycle.refusal:
+            target = cycle.intent.take_profit_price
+            lines(
+                f"order  buy {cycle.intent.quantity} {cycle.symbol} at the next open, stop "
+                f"{cycle.intent.stop_loss_price}, target {target}; {cycle.risk.weight_after:.1%} of equity"
+            )
+        elif cycle.refusal:
+            lines(f"order  refused by the broker: {cycle.refusal}")
+        for flag in cycle.risk.reasons:
+            lines(f"gate   {flag.code}: {flag.detail}")
+        lines(f"cycle  {cycle.cycle_id}")
+    if not result.cycles:
+        lines("no signal fired in this slot")
+    held = ", ".join(f"{p.quantity} {p.symbol} at {p.current_price}" for p in result.positions)
+    lines(
+        "",
+        f"holds  {held or 'nothing'}",
+        f"equity {result.equity:,.2f} USD, cash {result.cash:,.2f} USD",
+        f"ledger head {result.ledger_head[:16]}",
+    )
+
+
+def tell_status(view: StatusView) -> None:
+    """The account in short."""
+    lines(*view.notices)
+    if view.market_time is None:
+        return
+    lines(
+        f"PAPER account in {view.state_dir}",
+        f"market time    {view.market_time:%Y-%m-%d %H:%M} UTC (simulated)",
+        f"equity         {view.equity:,.2f} USD",
+        f"cash           {view.cash:,.2f} USD",
+        f"positions      {view.positions}",
+        f"open orders    {view.open_orders} (legs included)",
+        f"slots          {view.slots}",
+        f"decisions      {view.decisions}",
+        f"closed trades  {view.closed_trades}",
+        f"ledger         {view.records} records, chain verified, head {(view.ledger_head or '')[:16]}",
+    )
+
+
+def tell_orders(view: OrdersView) -> None:
+    """Every order and its legs."""
+    lines(*view.notices)
+    if view.notices:
+        return
+    rows = []
+    for line in view.orders:
+        for number, order in enumerate(line.order.with_legs()):
+            price = order.limit_price or order.stop_price
+            rows.append(
+                (
+                    f"{order.submitted_at:%Y-%m-%d %H:%M}",
+                    order.symbol,
+                    line.purpose if number == 0 else "  leg",
+                    f"{order.side} {order.order_type}",
+                    str(order.status),
+                    str(order.quantity),
+                    "" if price is None else f"{price}",
+                    "" if order.filled_average_price is None else f"{order.filled_average_price}",
+                    order.client_order_id,
+                )
+            )
+    if rows:
+        headers = (
+            "submitted UTC",
+            "symbol",
+            "purpose",
+            "order",
+            "status",
+            "shares",
+            "price",
+            "filled at",
+            "client order id",
+        )
+        table("", headers, rows, left=5)
+    else:
+        lines("no orders yet")
+
+
+def tell_positions(view: PositionsView) -> None:
+    """Every position with its stop and target."""
+    lines(*view.notices)
+    if view.notices:
+        return
+    if not view.positions:
+        lines("no positions")
+        return
+    table(
+        f"market time {view.market_time:%Y-%m-%d %H:%M} UTC (simulated)",
+        (
+            "symbol",
+            "strategy",
+            "shares",
+            "paid",
+            "now",
+            "profit USD",
+            "stop",
+            "target",
+            "of equity",
+        ),
+        [
+            (
+                line.symbol,
+                line.strategy,
+                str(line.quantity),
+                f"{line.entry_price:,.2f}",
+                f"{line.current_price:,.2f}",
+                f"{line.profit:+,.2f}",
+                "NONE" if line.stop_price is None else f"{line.stop_price:,.2f}",
+                "" if line.target_price is None else f"{line.target_price:,.2f}",
+                f"{line.weight:.1%}",
+            )
+            for line in view.positions
+        ],
+        left=2,
+    )
+
+
+def tell_journal(view: JournalView) -> None:
+    """Records, oldest first."""
+    lines(*view.notices)
+    for line in view.lines:
+        lines(f"{line.seq:>5}  {line.kind:<6}  {line.record_id}", f"       {line.text}")
+    if view.ledger_head is not None:
+        lines(f"{view.verified} records, chain verified, head {view.ledger_head[:16]}")
+
+
+def tell_checks(found: Iterable[Check]) -> None:
+    """Every check, with what to do where it failed."""
+    for check in found:
+        lines(f"{check.status:<8} {check.name}: {check.found}")
+        if check.remedy:
+            lines(f"         → {check.remedy}")
+
+
+def tell_settings(found: Iterable[Setting]) -> None:
+    """Every setting with its origin."""
+    table(
+        "",
+        ("setting", "value", "from", "meaning"),
+        [(item.name, str(item.value), item.origin, item.description) for item in found],
+        left=4,
+    )

@@ -1,0 +1,33 @@
+"""Which market data a word on the command line or in config.yaml means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trader.core.errors import UsageError
+from trader.data.csv_data import CsvData
+from trader.data.lookup import did_you_mean
+from trader.data.sample import SampleData
+from trader.data.synthetic import SyntheticData
+
+if TYPE_CHECKING:
+    from trader.core.clock import SessionCalendar
+    from trader.core.ports import MarketData
+
+
+def open_data(spec: str, calendar: SessionCalendar, *, seed: int) -> MarketData:
+    """The source `spec` names: `sample`, `synthetic` (made from `seed`) or `csv:PATH`.
+
+    Raises UsageError for any other word and for a path without bars.
+    """
+    if spec == "sample":
+        return SampleData(calendar)
+    if spec == "synthetic":
+        return SyntheticData(calendar, seed=seed)
+    if spec.startswith("csv:") and spec != "csv:":
+        return CsvData(Path(spec.removeprefix("csv:")).expanduser(), calendar)
+    raise UsageError(
+        f"there is no market data {spec!r}; use sample, synthetic or csv:PATH"
+        + did_you_mean(spec.lower(), ("sample", "synthetic", "csv:PATH"))
+    )
