@@ -18,6 +18,7 @@ from trader.core.trading import money, tick_down
 from trader.risk.sizing import affordable_shares, position_weight
 
 CASH_COLLAR = Decimal("1.04")  # a market buy may open above the close; Alpaca holds back as much
+HIGHEST_PRICE = 1e9  # USD; no share costs as much, so the number is broken
 HARD_CAP = 0.15  # of equity in one symbol; configuration may only tighten it
 
 
@@ -87,11 +88,11 @@ def _verdict_reasons(verdict: Verdict, *, target_required: bool) -> list[RiskFla
 
 def _data_reasons(inputs: RiskInputs) -> list[RiskFlag]:
     found = []
-    if not (math.isfinite(inputs.close) and inputs.close > 0.0):
+    if not 0.0 < inputs.close < HIGHEST_PRICE:
         found.append(
             _refuse(FlagCode.DATA_INTEGRITY_FAILURE, f"{inputs.symbol}: close is {inputs.close}")
         )
-    if inputs.atr is None or not (math.isfinite(inputs.atr) and inputs.atr > 0.0):
+    if inputs.atr is None or not 0.0 < inputs.atr < HIGHEST_PRICE:
         found.append(
             _refuse(FlagCode.DATA_INTEGRITY_FAILURE, f"{inputs.symbol}: ATR is {inputs.atr}")
         )
@@ -180,7 +181,7 @@ def _size(inputs: RiskInputs, limits: RiskLimits, costs: Costs) -> tuple[int, li
 
 def _weight_after(inputs: RiskInputs, quantity: int, costs: Costs) -> float:
     equity = inputs.portfolio.equity
-    if equity <= 0 or not math.isfinite(inputs.close):
+    if equity <= 0 or not 0.0 < inputs.close < HIGHEST_PRICE:
         return 0.0
     taken = inputs.portfolio.value_of(inputs.symbol) + inputs.open_buy_value_symbol
     return float((taken + quantity * money(costs.expected_entry(inputs.close))) / equity)
