@@ -192,9 +192,9 @@ def test_unknown_settings_without_a_likely_meaning_are_answered_with_what_is_kno
     assert problems("market:\n  zzz: 1\n") == [
         "config.yaml:2:3: market.zzz: unknown setting; known here: start"
     ]
-    assert problems("strategies: {parameters: {buy_and_hold: {window: 3}}}\n") == [
-        "config.yaml:1:42: strategies.parameters.buy_and_hold.window: unknown setting here, "
-        "did you mean strategies.parameters.atr_trend.window?"
+    assert problems("strategies: {parameters: {buy_and_hold: {sma_window: 3}}}\n") == [
+        "config.yaml:1:42: strategies.parameters.buy_and_hold.sma_window: unknown setting here, "
+        "did you mean strategies.parameters.atr_trend.sma_window?"
     ]
 
 
@@ -274,6 +274,13 @@ def test_unknown_settings_without_a_likely_meaning_are_answered_with_what_is_kno
 )
 def test_a_wrong_value_is_named_with_its_remedy(problems, text, line):
     assert problems(text) == [f"config.yaml:{line}"]
+
+
+def test_the_name_of_a_profile_is_a_plain_word(problems):
+    assert problems("profiles:\n  two words: {}\n") == [
+        "config.yaml:2:3: profiles.two words: a profile is named in letters, digits, - and _, "
+        "40 at most"
+    ]
 
 
 def test_a_profile_is_checked_even_when_it_is_not_chosen(problems):

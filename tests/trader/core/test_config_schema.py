@@ -57,8 +57,8 @@ def test_the_documented_defaults():
     assert config.symbols is None
     assert config.strategies.enabled == ("atr_trend", "rsi_reversion", "macd_momentum")
     assert config.strategies.parameters.model_dump() == {
-        "atr_trend": {"window": 50, "band_atr": 0.5, "atr_window": 14},
-        "rsi_reversion": {"window": 14, "oversold": 30.0, "overbought": 70.0},
+        "atr_trend": {"sma_window": 50, "band_atr": 0.5, "atr_window": 14},
+        "rsi_reversion": {"rsi_window": 14, "oversold": 30.0, "overbought": 70.0},
         "macd_momentum": {"fast": 12, "slow": 26, "signal": 9},
         "sma_cross": {"fast": 20, "slow": 50},
         "buy_and_hold": {},
@@ -159,3 +159,8 @@ def test_loading_imports_no_heavy_library():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_file_that_init_writes_is_the_one_at_the_root():
+    written = ROOT / "trader" / "core" / "config" / "default.yaml"
+    assert written.read_bytes() == SHIPPED.read_bytes()

@@ -69,6 +69,11 @@ def test_prices_are_rounded_to_cents_from_one_dollar_on_and_to_a_hundredth_of_th
     assert tick_down(float(price)) == Decimal(down)
 
 
+def test_the_tick_changes_at_exactly_one_dollar():
+    assert tick_of(Decimal(1)) == Decimal("0.01")
+    assert tick_of(Decimal("0.9999")) == Decimal("0.0001")
+
+
 @settings(deadline=None)
 @given(PRICES)
 def test_a_rounded_price_is_a_whole_tick_on_its_own_side_and_less_than_one_tick_away(price):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,6 +27,7 @@ from trader.core.errors import ConfigError
 DEFAULT_FILE = Path("config.yaml")
 LARGEST = 1_000_000  # bytes
 PROFILES = "profiles"
+PROFILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 UNRECORDED = ("state_dir", "kernels")  # where and how fast, never what is decided
 
 
@@ -170,7 +172,10 @@ def _split(root: Located) -> tuple[Located, dict[str, Located], list[Problem]]:
     profiles: dict[str, Located] = {}
     problems: list[Problem] = []
     for name, item in node.value.items():
-        if item.value is None or isinstance(item.value, dict):
+        if not PROFILE_NAME.fullmatch(name):
+            what = "a profile is named in letters, digits, - and _, 40 at most"
+            problems.append(Problem(place=item.place, name=f"{PROFILES}.{word(name)}", what=what))
+        elif item.value is None or isinstance(item.value, dict):
             profiles[name] = in_profile(item, name)
         else:
             profiles[name] = Located(value={}, place=item.place)

@@ -140,7 +140,7 @@ class Account(Section):
 class AtrTrend(Section):
     """Follow a close that leaves its mean upward."""
 
-    window: Window = Field(default=50, description="Bars of the simple moving average")
+    sma_window: Window = Field(default=50, description="Bars of the simple moving average")
     band_atr: float = Field(
         default=0.5, ge=0, description="How far above the average a close must cross, in ATR"
     )
@@ -150,7 +150,7 @@ class AtrTrend(Section):
 class RsiReversion(Section):
     """Buy the return from an oversold reading."""
 
-    window: Window = Field(default=14, description="Bars of the relative strength index")
+    rsi_window: Window = Field(default=14, description="Bars of the relative strength index")
     oversold: float = Field(
         default=30.0, gt=0, lt=100, description="Enter when the RSI crosses up through this"
     )
