@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from agents.chat.bull_rules import SOUGHT_REWARD_RISK, Target, targets
-from agents.chat.patterns import FOLLOWING, REVERTING, ClaimFields, Pattern, used_fields
+from agents.chat.patterns import (
+    FOLLOWING,
+    REVERTING,
+    ClaimFields,
+    Pattern,
+    level_words,
+    used_fields,
+)
 from trader.core.decision import Argument, Claim, EvidenceIndex
 from trader.core.ports import ChatRequest
 
@@ -235,7 +242,7 @@ def _obstacle(evidence: EvidenceIndex, argument: Argument) -> tuple[Pattern, ...
     if before:
         nearest = min(before, key=lambda target: target.price)
         text = (
-            f"The {nearest.name.replace('_', ' ')} level at {nearest.price:,.2f} USD stands in the way: "
+            f"The {level_words(nearest.name)} at {nearest.price:,.2f} USD stands in the way: "
             "up to there only {value} for each 1 at risk."
         )
         rows.append(

@@ -11,6 +11,7 @@ from agents.chat.patterns import (
     ClaimFields,
     Pattern,
     crossing,
+    level_words,
     shown,
     used_fields,
 )
@@ -224,7 +225,7 @@ def _thesis(request: ChatRequest, target: Target | None) -> str:
         return f"{signal.reason}, but no level above the entry gives a target."
     levels = (
         f"buy {signal.symbol} near {candidate.entry_price:,.2f}, stop {candidate.stop_price:,.2f}, "
-        f"target {target.price:,.2f} ({target.name.replace('_', ' ')})"
+        f"target {target.price:,.2f} ({level_words(target.name)})"
     )
     if request.rebuttals:
         attacked = request.rebuttals[-1].weakest_claim.rstrip(".")

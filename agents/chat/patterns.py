@@ -21,6 +21,13 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 ALL_STYLES: tuple[Style, ...] = ("trend", "mean_reversion", "momentum", "benchmark")
 FOLLOWING: tuple[Style, ...] = ("trend", "momentum", "benchmark")
 REVERTING: tuple[Style, ...] = ("mean_reversion",)
+LEVEL_WORDS = {
+    "high_20": "20-bar high",
+    "high_60": "60-bar high",
+    "high_252": "252-bar high",
+    "measured_move": "measured move",
+    "excursion_quartile": "upper quartile of past gains",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +87,11 @@ def shown(value: float, unit: str) -> str:
     if unit == "R":
         return f"{value:+.2f} R"
     return f"{value:.2f}"
+
+
+def level_words(name: str) -> str:
+    """A target level by the name a person would use."""
+    return LEVEL_WORDS.get(name, name.replace("_", " "))
 
 
 def crossing(evidence: EvidenceIndex, text: str) -> ClaimFields | None:

@@ -242,6 +242,7 @@ def _write(
         trades=result.trades,
         cycles=main.cycles,
         ledger_head=result.ledger_head,
+        periods_per_year=PERIODS_PER_YEAR[app.timeframe],
     )
     (work / "report.html").write_text(write_page(contents), encoding="utf-8")
     (work / "trades.csv").write_text(trades_csv(result.trades), encoding="utf-8", newline="")

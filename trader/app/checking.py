@@ -159,12 +159,12 @@ def _strict_langgraph(_: App) -> Check:
 
 
 def _paper_only(_: App) -> Check:
-    from trader.broker.session import ALLOWED_HOSTS
+    from trader.broker.session import EMBEDDED_URL
 
     return Check(
         name="paper only",
         status="ok",
-        found=f"orders can reach {', '.join(sorted(ALLOWED_HOSTS))} and nothing else",
+        found=f"orders reach the exchange inside this process ({EMBEDDED_URL}) and no other host",
     )
 
 

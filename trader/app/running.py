@@ -19,6 +19,7 @@ from trader.core.decision import CycleRecord
 from trader.core.errors import DataIntegrityError, UsageError
 from trader.core.market import from_ns
 from trader.core.trading import Order, Position
+from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import next_slot, slot_times
@@ -41,6 +42,7 @@ class RunResult:
     source: str
     notices: tuple[str, ...]
     slot: SlotRecord
+    fills: tuple[BookedFill, ...]
     cycles: tuple[CycleRecord, ...]
     orders: tuple[Order, ...]
     positions: tuple[Position, ...]
@@ -88,6 +90,7 @@ def _walk(app: App, account: Account, notices: list[str]) -> RunResult:
         source=app.data.name,
         notices=tuple(notices),
         slot=result.slot,
+        fills=result.fills,
         cycles=result.cycles,
         orders=account.broker.orders(),
         positions=portfolio.positions,

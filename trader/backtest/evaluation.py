@@ -162,6 +162,7 @@ def _trade_row(
         why_entered=cycle.candidate.signal.reason if cycle else "",
         exited_at=None if trade.is_open else trade.exited_at,
         exit_price=None if trade.is_open or exit_price is None else float(exit_price),
+        left_by="" if trade.is_open else str(trade.exit_reason),
         why_left=why_left,
         profit=float(profit),
         r_multiple=float(profit / risked) if risked and risked > 0 else None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 110  # columns, where there is no terminal to ask
+PLAIN_WIDTH = 240  # columns, where there is no terminal to ask: a table is never folded into a pipe
 
 
 @dataclass

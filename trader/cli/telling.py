@@ -64,7 +64,7 @@ def tell_backtest(result: BacktestResult) -> None:
                     usd(row.exit_price) if row.exit_price is not None else "",
                     f"{row.profit:+,.2f}" if row.profit is not None else "n/a",
                     f"{row.r_multiple:+.2f}" if row.r_multiple is not None else "n/a",
-                    row.why_left,
+                    row.left_by,
                 )
                 for row in result.trades
             ],
@@ -207,8 +207,9 @@ def tell_run(result: RunResult) -> None:
     )
     for symbol, reason in slot.refused.items():
         lines(f"no decision about {symbol}: {reason}")
-    if slot.fills:
-        lines(f"filled {len(slot.fills)}: " + ", ".join(slot.fills))
+    for booked in result.fills:
+        fill = booked.fill
+        lines(f"filled {fill.side} {fill.quantity} {fill.symbol} at {fill.price} ({booked.reason})")
     for leave in slot.exits:
         lines(f"leaving {leave.symbol} ({leave.strategy}): {leave.reason} {leave.problem}".rstrip())
     for skipped in slot.skipped:

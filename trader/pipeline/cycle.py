@@ -37,6 +37,7 @@ from trader.core.trading import (
     money,
     tick_down,
 )
+from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.orders.manager import OrderManager
 from trader.orders.protection import exit_waits, unprotected
@@ -67,6 +68,7 @@ class SlotResult:
     """What a slot did: its record and the decisions taken in it."""
 
     slot: SlotRecord
+    fills: tuple[BookedFill, ...]
     cycles: tuple[CycleRecord, ...]
 
 
@@ -149,7 +151,7 @@ class Cycle:
             cycles=tuple(cycle.cycle_id for cycle in cycles),
         )
         self._ledger.append("slot", f"{self._settings.run_id}-{slot.as_of:%Y%m%dT%H%M}", record)
-        return SlotResult(slot=record, cycles=cycles)
+        return SlotResult(slot=record, fills=fills, cycles=cycles)
 
     def _bars(self, slot: Slot) -> tuple[dict[str, BarSeries], dict[str, str]]:
         """Bars known now, and the symbols whose bars are not fit for a decision."""

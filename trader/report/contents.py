@@ -24,7 +24,7 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One way of trading the same bars at the same costs. equity: USD at each of the report's times."""
+    """One way of trading the same bars at the same costs, at each of the report's times; USD."""
 
     key: str  # "debate", "without_debate", "buy_and_hold"
     label: str
@@ -46,6 +46,7 @@ class TradeRow:
     why_entered: str
     exited_at: datetime | None
     exit_price: float | None
+    left_by: str = ""  # "stop", "target", "signal", …; "" while it is open
     why_left: str
     profit: float | None  # after costs; of an open trade at the last close
     r_multiple: float | None  # profit over the risk taken at entry
@@ -87,3 +88,4 @@ class ReportContents:
     trades: tuple[TradeRow, ...]
     cycles: tuple[CycleRecord, ...]  # of the debated column, oldest first
     ledger_head: str
+    periods_per_year: float = 252.0  # bars; annualises the Sharpe ratio

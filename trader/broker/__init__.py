@@ -1,0 +1,1 @@
+"""The account that trades: one adapter, one maker of clients, and the embedded paper exchange."""

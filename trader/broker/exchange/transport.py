@@ -1,0 +1,57 @@
+"""Adapters for `requests` that open no socket: one answers in this process, one refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from requests import PreparedRequest, Response
+from requests.adapters import BaseAdapter
+
+from trader.core.errors import EndpointError
+
+Handler = Callable[[str, str, bytes | None], tuple[int, object]]
+
+
+class InProcess(BaseAdapter):
+    """Answers with what `handler(method, path_url, body)` returns: status and JSON."""
+
+    def __init__(self, handler: Handler) -> None:
+        super().__init__()
+        self._handler = handler
+
+    def send(self, request: PreparedRequest, *_args: object, **_kwargs: object) -> Response:
+        """Answer at once; everything that concerns a connection is ignored."""
+        body = request.body.encode() if isinstance(request.body, str) else request.body
+        if not isinstance(body, bytes | None):
+            raise TypeError(f"a streamed body cannot be sent in process: {type(body).__name__}")
+        status, payload = self._handler(request.method or "GET", request.path_url, body)
+        response = Response()
+        response.status_code = status
+        response.request = request
+        response.url = request.url or ""
+        response.encoding = "utf-8"
+        response.headers["Content-Type"] = "application/json"
+        response.raw = io.BytesIO(b"" if payload is None else json.dumps(payload).encode())
+        return response
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Guard(BaseAdapter):
+    """Lets nothing out: raises EndpointError for whatever host has no adapter of its own."""
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__()
+        self._allowed = allowed
+
+    def send(self, request: PreparedRequest, *_args: object, **_kwargs: object) -> Response:
+        """Refuse, before any socket."""
+        host = urlsplit(request.url or "").hostname
+        raise EndpointError(f"refused to call {host!r}; only {self._allowed} may be called")
+
+    def close(self) -> None:
+        """Nothing is held."""
