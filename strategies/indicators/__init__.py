@@ -1,1 +1,1 @@
-"""Indicators of a series of bars: thin, named doors to the kernels, and the `ta` library by name."""
+"""Indicators of a series of bars: named doors to the kernels, and the `ta` library."""

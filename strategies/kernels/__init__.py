@@ -1,1 +1,1 @@
-"""The arithmetic under the indicators: a NumPy reference, its compiled twins, and the door to both."""
+"""The arithmetic under the indicators: a reference, its compiled twins, and the door to both."""

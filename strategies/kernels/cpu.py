@@ -1,11 +1,14 @@
 """Compiled twins of the reference for one CPU core, equal to it in every bit.
 
-Each function does the reference's arithmetic in the reference's order, fused into one pass over a run.
+Each does the reference's arithmetic in the reference's order, fused into one pass over a run.
 Compiled on first use and kept on disk; nothing is compiled at import.
 """
 
+# ruff: noqa: A001, A002, PLR0917 - kernels take arrays by position; open and exit are the field's words
+
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -39,23 +42,27 @@ def compiled(function: F) -> F:
 @compiled
 def _sma(x: Array, window: int, out: Array) -> None:
     for start in range(window - 1, x.size, BLOCK):
-        stop = min(start + BLOCK, x.size)
-        out[start:stop] = 0.0
+        newest = x[start : start + BLOCK]
+        total = out[start : start + BLOCK]
+        total[:] = 0.0
         for lag in range(window - 1, -1, -1):
-            for t in range(start, stop):
-                out[t] += x[t - lag] - x[t]
-        for t in range(start, stop):
-            out[t] = x[t] + out[t] / window
+            older = x[start - lag : start - lag + newest.size]
+            for i in range(newest.size):
+                total[i] += older[i] - newest[i]
+        for i in range(newest.size):
+            total[i] = newest[i] + total[i] / window
 
 
 @compiled
 def _squares(x: Array, mean: Array, window: int, out: Array) -> None:
     for start in range(window - 1, x.size, BLOCK):
-        stop = min(start + BLOCK, x.size)
-        out[start:stop] = 0.0
+        centre = mean[start : start + BLOCK]
+        total = out[start : start + BLOCK]
+        total[:] = 0.0
         for lag in range(window - 1, -1, -1):
-            for t in range(start, stop):
-                out[t] += (x[t - lag] - mean[t]) * (x[t - lag] - mean[t])
+            older = x[start - lag : start - lag + centre.size]
+            for i in range(centre.size):
+                total[i] += (older[i] - centre[i]) * (older[i] - centre[i])
 
 
 @compiled
@@ -143,12 +150,12 @@ def _obv(close: Array, volume: Array, out: Array) -> None:
 
 @compiled
 def _excursions(
-    open: Array,  # noqa: A002 - the field's own word
+    open: Array,
     high: Array,
     low: Array,
     close: Array,
     stop_distance: Array,
-    exit: NDArray[np.bool_],  # noqa: A002 - the field's own word
+    exit: NDArray[np.bool_],
     signals: NDArray[np.int64],
     slippage: float,
     exit_index: NDArray[np.int64],
@@ -261,7 +268,7 @@ def realised_volatility(close: Array, window: int, periods_per_year: float) -> A
     require_window(window, least=2)
     require_positive(periods_per_year, name="periods per year")
     _, spread = over_runs(_deviation, (log_returns(close),), 2, window, 1)
-    return spread * np.sqrt(periods_per_year)
+    return spread * math.sqrt(periods_per_year)
 
 
 def adx(high: Array, low: Array, close: Array, window: int) -> tuple[Array, Array, Array]:
@@ -278,21 +285,23 @@ def obv(close: Array, volume: Array) -> Array:
 
 
 def excursions(
-    open: Array,  # noqa: A002 - the field's own word
+    open: Array,
     high: Array,
     low: Array,
     close: Array,
     entry: NDArray[np.bool_],
-    exit: NDArray[np.bool_],  # noqa: A002 - the field's own word
+    exit: NDArray[np.bool_],
     stop_distance: Array,
     slippage: float,
 ) -> Excursions:
     """Twin of `reference.excursions`."""
-    bars = float_arrays(open, high, low, close, stop_distance)
-    entries, exits = bool_arrays(bars[0].size, entry, exit)
-    signals = tradable(entries, bars[4])
+    open, high, low, close, risk = float_arrays(open, high, low, close, stop_distance)
+    entry, exit = bool_arrays(open.size, entry, exit)
+    signals = tradable(entry, risk)
     exit_index = np.full(signals.size, -1, dtype=np.int64)
     mfe_r = np.zeros(signals.size)
     result_r = np.full(signals.size, np.nan)
-    _excursions(*bars, exits, signals, float(slippage), exit_index, mfe_r, result_r)
+    _excursions(
+        open, high, low, close, risk, exit, signals, float(slippage), exit_index, mfe_r, result_r
+    )
     return signals + 1, exit_index, mfe_r, result_r

@@ -18,7 +18,7 @@ Three = tuple[Array, Array, Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSet:
-    """Every kernel on one backend; meanings, shapes and errors are those of `strategies.kernels.reference`.
+    """Every kernel on one backend; meanings, shapes and errors are those of the reference.
 
     backend  "cpu" or "reference"; both give the same numbers to the last bit
     reason   one sentence saying why this backend was taken
@@ -36,18 +36,19 @@ class KernelSet:
     adx: Callable[[Array, Array, Array, int], Three]  # high, low, close, window
     obv: Callable[[Array, Array], Array]  # close, volume
     realised_volatility: Callable[[Array, int, float], Array]  # close, window, periods per year
-    excursions: Callable[..., Excursions]  # open, high, low, close, entry, exit, stop_distance, slippage
+    # open, high, low, close, entry, exit, stop_distance, slippage
+    excursions: Callable[..., Excursions]
 
 
-KERNELS = tuple(field.name for field in fields(KernelSet) if field.name not in {"backend", "reason"})
+KERNELS = tuple(field.name for field in fields(KernelSet))[2:]  # all but backend and reason
 
 
 def kernels(backend: Backend = "auto", *, bars: int = 0) -> KernelSet:
     """The kernels of `backend`.
 
     bars    how many bar-values the caller is going to compute: bars × indicators × parameter sets
-    auto    the reference below 500,000 bar-values, where starting numba does not pay, and the compiled
-            kernels from there on; the reference too where numba cannot be imported, and the reason says so
+    auto    the reference below 500,000 bar-values, where starting numba does not pay, else the
+            compiled kernels; where numba cannot be imported, the reference, and the reason says so
     raises  ConfigError when "cpu" was asked for by name and numba cannot be imported,
             ValueError for a backend that does not exist
     """

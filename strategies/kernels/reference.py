@@ -1,12 +1,17 @@
 """The definition of every kernel, in plain NumPy and Python, one bar after the other.
 
-Conventions are TA-Lib's: recursive averages are seeded by a simple mean and the warm-up is NaN. Inputs and
-outputs are [T] float64, oldest first; prices in USD per share, windows in bars. A NaN or an infinity in any
-input ends a series; what follows it is warmed up anew. Every function raises ValueError for a window below 1
-and for inputs of different length. Value t depends on bars 0..t only, to the last bit.
+Conventions are TA-Lib's: recursive averages are seeded by a simple mean and the warm-up is NaN.
+Inputs and outputs are [T] float64, oldest first; prices in USD per share, windows in bars. A NaN or
+an infinity in any input ends a series; what follows it is warmed up anew. Every function raises
+ValueError for a window below 1 and for inputs of different length. Value t depends on bars 0..t
+only, to the last bit.
 """
 
+# ruff: noqa: A001, A002, PLR0917 - kernels take arrays by position; open and exit are the field's words
+
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +33,7 @@ from strategies.kernels.runs import (
 def sma(x: Array, window: int) -> Array:
     """Simple moving average, summed afresh for every bar so that a huge print leaves no drift.
 
-    returns  [T] in the unit of `x`; NaN before bar window-1; exactly `x` where the window is constant
+    returns  [T] in the unit of `x`; NaN before bar window-1; exactly `x` where nothing moves
     """
     require_window(window)
     (out,) = over_runs(_sma, (x,), 1, window)
@@ -40,13 +45,13 @@ def _sma(x: Array, window: int, out: Array) -> None:
         return
     newest = x[window - 1 :]
     total = np.zeros(newest.size)
-    for k in range(window):  # oldest first; as distances from the newest, so that equal prices cancel
+    for k in range(window):  # oldest first; distances from the newest, so equal prices cancel
         total += x[k : k + newest.size] - newest
     out[window - 1 :] = newest + total / window
 
 
 def ema(x: Array, window: int) -> Array:
-    """Exponential moving average, alpha 2 / (window + 1), seeded by the mean of the first `window` values.
+    """Exponential moving average, alpha 2 / (window + 1), seeded by the first window's mean.
 
     returns  [T] in the unit of `x`; NaN before bar window-1
     """
@@ -70,7 +75,7 @@ def _recursive_mean(x: Array, window: int, alpha: float, out: Array) -> None:
 
 
 def rsi(close: Array, window: int) -> Array:
-    """Relative strength index with Wilder smoothing, seeded by the mean of the first `window` changes.
+    """Relative strength index, Wilder smoothing seeded by the mean of the first `window` changes.
 
     returns  [T] in [0, 100]; NaN before bar `window`; 50 while nothing has moved
     source   Wilder (1978), New Concepts in Technical Trading Systems; TA-Lib but for the flat case
@@ -158,7 +163,7 @@ def _atr(high: Array, low: Array, close: Array, window: int, out: Array) -> None
 
 
 def bollinger(x: Array, window: int, deviations: float = 2.0) -> tuple[Array, Array, Array]:
-    """Upper, middle and lower band: the mean and `deviations` population deviations (ddof 0) around it.
+    """Upper, middle, lower band: the mean and `deviations` population deviations (ddof 0) off it.
 
     returns  three [T] in the unit of `x`; NaN before bar window-1
     source   Bollinger; the deviation is taken in two passes over every window, so it cannot drift
@@ -183,21 +188,21 @@ def realised_volatility(close: Array, window: int, periods_per_year: float) -> A
     """Annualised sample deviation (ddof 1) of the last `window` log returns.
 
     periods_per_year  bars in a year: 252 for daily bars
-    returns  [T] fraction per year, >= 0; NaN before bar `window` and around a close that is not positive
+    returns  [T] fraction per year, >= 0; NaN before bar `window`; a close <= 0 counts as missing
     raises   ValueError for a window below 2 and for periods_per_year that is not positive
     """
     require_window(window, least=2)
     require_positive(periods_per_year, name="periods per year")
     _, spread = over_runs(_deviation, (log_returns(close),), 2, window, 1)
-    return spread * np.sqrt(periods_per_year)
+    return spread * math.sqrt(periods_per_year)
 
 
 def adx(high: Array, low: Array, close: Array, window: int) -> tuple[Array, Array, Array]:
-    """Average directional index, +DI and -DI.
+    """Average directional index (ADX), +DI and -DI.
 
-    returns  three [T] in [0, 100]; ADX is NaN before bar 2 × window - 1, +DI and -DI before bar `window`
-             a market that does not move has DI 0, counts as 0 in the seed and then leaves ADX as it was
-    source   Wilder (1978) as TA-Lib reads it: sums start with window - 1 moves, then decay by 1 / window
+    returns  three [T] in [0, 100]; NaN before bar 2 × window - 1 (ADX) or `window` (+DI and -DI)
+             a bar without direction counts as 0 in the seed and later leaves ADX as it was
+    source   Wilder (1978) as TA-Lib reads it: sums of window - 1 moves, then decay by 1 / window
     """
     require_window(window)
     index, plus, minus = over_runs(_adx, (high, low, close), 3, window)
@@ -237,7 +242,7 @@ def _adx(
 
 
 def obv(close: Array, volume: Array) -> Array:
-    """On-balance volume: volume added on a rise, taken off on a fall; starts with the first bar's volume.
+    """On-balance volume: added on a rise, taken off on a fall; starts with the first bar's volume.
 
     returns  [T] shares; only its changes mean something
     source   Granville (1963), New Key to Stock Market Profits
@@ -253,12 +258,12 @@ def _obv(close: Array, volume: Array, out: Array) -> None:
 
 
 def excursions(
-    open: Array,  # noqa: A002 - the field's own word
+    open: Array,
     high: Array,
     low: Array,
     close: Array,
     entry: NDArray[np.bool_],
-    exit: NDArray[np.bool_],  # noqa: A002 - the field's own word
+    exit: NDArray[np.bool_],
     stop_distance: Array,
     slippage: float,
 ) -> Excursions:
@@ -266,23 +271,23 @@ def excursions(
 
     open, high, low, close  [T] USD, sound bars
     entry, exit    [T] bool, where the rule fires; decided at the close
-    stop_distance  [T] USD, the risk R taken at a bar; where it is not finite and positive nothing is traded
+    stop_distance  [T] USD, the risk R taken at a bar; unless finite and positive nothing is traded
     slippage       fraction of the price, against the trader on both sides
 
     returns  entry_index [K] the bar of the entry fill: the one after the signal
              exit_index  [K] the bar of the exit fill, -1 while the trade is open
-             mfe_r       [K] highest favourable excursion so far in R, >= 0; of the exit bar only the open
-                         counts, since its high may have come after the stop
+             mfe_r       [K] highest favourable excursion so far in R, >= 0; of the exit bar only
+                         the open counts, since its high may have come after the stop
              result_r    [K] (exit fill - entry fill) / R; NaN while the trade is open
 
     The stop is the one a live candidate gets, known before the fill: close × (1 + slippage) - R.
     """
-    bars = float_arrays(open, high, low, close, stop_distance)
-    entries, exits = bool_arrays(bars[0].size, entry, exit)
-    signals = tradable(entries, bars[4])
-    trades = [_excursion(*bars, exits, int(i), slippage) for i in signals]
+    open, high, low, close, risk = float_arrays(open, high, low, close, stop_distance)
+    entry, exit = bool_arrays(open.size, entry, exit)
+    signals = tradable(entry, risk)
+    trades = [_excursion(open, high, low, close, risk, exit, int(i), slippage) for i in signals]
     return (
-        signals + 1,
+        signals + 1,  # rule 1: decided at a close, filled at the next open
         np.array([trade[0] for trade in trades], dtype=np.int64),
         np.array([trade[1] for trade in trades], dtype=np.float64),
         np.array([trade[2] for trade in trades], dtype=np.float64),
@@ -290,27 +295,27 @@ def excursions(
 
 
 def _excursion(
-    open: Array,  # noqa: A002 - the field's own word
+    open: Array,
     high: Array,
     low: Array,
     close: Array,
     stop_distance: Array,
-    exit: NDArray[np.bool_],  # noqa: A002 - the field's own word
+    exit: NDArray[np.bool_],
     signal: int,
     slippage: float,
 ) -> tuple[int, float, float]:
     risk = stop_distance[signal]
     stop = close[signal] * (1.0 + slippage) - risk
-    paid = open[signal + 1] * (1.0 + slippage)  # a signal at the close fills at the next open
+    paid = open[signal + 1] * (1.0 + slippage)
     best = 0.0
     for t in range(signal + 1, open.size):
-        if t > signal + 1 and exit[t - 1]:  # an exit pending at the open comes before the stop
+        if t > signal + 1 and exit[t - 1]:  # rule 3: an exit pending at the open precedes the stop
             price = open[t]
-        elif low[t] <= stop:  # entry bar included; a gap through the stop leaves at the open
-            price = min(open[t], stop)
+        elif low[t] <= stop:  # rule 5: from the entry bar on
+            price = min(open[t], stop)  # rule 4: a gap leaves at the open; rule 8: else at the stop
         else:
             best = max(best, (high[t] - paid) / risk)
             continue
-        best = max(best, (open[t] - paid) / risk)
+        best = max(best, (open[t] - paid) / risk)  # rule 6: the rest of this bar is not ours
         return t, best, (price * (1.0 - slippage) - paid) / risk
-    return -1, best, np.nan
+    return -1, best, math.nan  # rule 13: still open at the end

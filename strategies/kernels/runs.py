@@ -1,4 +1,4 @@
-"""Runs of finite bars: what both backends ask of their input, so that one bad print poisons nothing."""
+"""Runs of finite bars, which both backends work on, so that one bad print poisons nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def require_positive(value: float, *, name: str) -> None:
 def float_arrays(*inputs: NDArray[np.generic]) -> tuple[Array, ...]:
     """The inputs as contiguous, writeable float64 [T], copied only where they are not.
 
-    Raises ValueError when the lengths differ. One memory layout means one compiled version per kernel.
+    Raises ValueError when the lengths differ. One layout means one compiled version per kernel.
     """
     arrays = tuple(np.require(x, dtype=np.float64, requirements=["C", "W"]) for x in inputs)
     sizes = {x.shape for x in arrays}
@@ -81,7 +81,7 @@ def bool_arrays(size: int, *inputs: NDArray[np.generic]) -> tuple[NDArray[np.boo
 
 
 def log_returns(close: NDArray[np.generic]) -> Array:
-    """[T] ln(close / previous close); not finite at bar 0 and beside closes that are not positive."""
+    """[T] ln(close / previous close); not finite at bar 0 and beside a close that is <= 0."""
     (prices,) = float_arrays(close)
     out = np.full(prices.shape, np.nan)
     with np.errstate(all="ignore"):  # a bad close becomes NaN or an infinity, which ends the run
@@ -90,6 +90,6 @@ def log_returns(close: NDArray[np.generic]) -> Array:
 
 
 def tradable(entry: NDArray[np.bool_], stop_distance: Array) -> NDArray[np.int64]:
-    """[K] bars whose entry can be traded: there is a next bar to fill on, and a finite positive risk."""
+    """[K] bars whose entry can be traded: a next bar to fill on, and a finite positive risk."""
     fires = entry & np.isfinite(stop_distance) & (stop_distance > 0.0)
     return np.flatnonzero(fires[:-1]).astype(np.int64)

@@ -12,6 +12,7 @@ from trader.core.errors import StateError
 from trader.core.trading import Fill, Portfolio, Side
 
 ExitReason = Literal["stop", "target", "signal", "protection", "other"]
+FillReason = Literal["entry", "stop", "target", "signal", "protection", "other"]
 CENT = Decimal("0.01")
 
 
@@ -21,7 +22,7 @@ class BookedFill:
 
     fill: Fill
     trade_id: str  # cycle id of the entry
-    reason: Literal["entry"] | ExitReason
+    reason: FillReason
     slippage: Decimal
 
 

@@ -9,10 +9,15 @@ from typing import Literal
 from trader.core.canonical import from_primitive
 from trader.core.costs import Costs
 from trader.core.trading import Fill, Order, OrderIntent, OrderType, Side
-from trader.ledger.book import Book, BookedFill, ExitReason
+from trader.ledger.book import Book, BookedFill, FillReason
 from trader.ledger.store import Ledger
 
 Purpose = Literal["entry", "exit", "protection"]
+MEANING: dict[Purpose, FillReason] = {
+    "entry": "entry",
+    "exit": "signal",
+    "protection": "protection",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ class OrderJournal:
         self.intents: dict[str, JournaledIntent] = {}
         self.outcomes: dict[str, OrderOutcome] = {}
         self.last_execution_id: str | None = None
-        self._meaning: dict[str, tuple[str, Literal["entry"] | ExitReason, OrderType]] = {}
+        self._meaning: dict[str, tuple[str, FillReason, OrderType]] = {}
         for record in ledger.records("intent", "order", "fill"):
             if record.kind == "intent":
                 self._know_intent(from_primitive(JournaledIntent, record.body))
@@ -141,11 +146,7 @@ class OrderJournal:
     def _know_outcome(self, outcome: OrderOutcome) -> None:
         self.outcomes[outcome.client_order_id] = outcome
         journaled = self.intents[outcome.client_order_id]
-        reason: Literal["entry"] | ExitReason = {
-            "entry": "entry",
-            "exit": "signal",
-            "protection": "protection",
-        }[journaled.purpose]  # type: ignore[assignment]
+        reason = MEANING[journaled.purpose]
         if outcome.order_id is not None:
             self._meaning[outcome.order_id] = (
                 journaled.trade_id,

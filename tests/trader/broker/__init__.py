@@ -1,0 +1,1 @@
+"""Tests of the broker adapter, its clients and the embedded exchange."""
