@@ -25,7 +25,11 @@ def main(arguments: list[str]) -> int:
     for step in STEPS:
         command = [sys.executable, "-m", *step]
         if step[0] == "importlinter":
-            command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+            command = [
+                sys.executable,
+                "-c",
+                "from importlinter.cli import lint_imports_command as c; c()",
+            ]
         if step[0] == "pytest":
             command += arguments
         print(f"── {' '.join(step)}", flush=True)  # noqa: T201

@@ -11,10 +11,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from agents.chat.rules_chat import RulesChat
-from agents.debate.arbitrator import DebateLimits
-from agents.debate.graph import DebateGraph
-from agents.debate.without import WithoutDebate
 from strategies.kernels.dispatch import KernelSet
 from strategies.registry import make_strategy
 from trader.broker.alpaca_broker import AlpacaBroker
@@ -69,8 +65,15 @@ def limits_of(config: Config) -> RiskLimits:
 
 def deliberation_of(config: Config, *, debated: bool) -> Deliberation:
     """The configured debate, or none for the baseline."""
+    # LangGraph takes most of a second to import; commands that only look do without it
+    from agents.debate.without import WithoutDebate
+
     if not debated:
         return WithoutDebate()
+    from agents.chat.rules_chat import RulesChat
+    from agents.debate.arbitrator import DebateLimits
+    from agents.debate.graph import DebateGraph
+
     limits = DebateLimits(
         min_reward_risk=config.risk.min_reward_risk,
         max_position_weight=config.risk.max_position_weight,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from trader.cli import account, setup, study
 from trader.core.errors import (
@@ -16,6 +17,7 @@ from trader.core.errors import (
     EndpointError,
     LockHeldError,
     OrderRefusedError,
+    StateError,
     TraderError,
     UsageError,
 )
@@ -28,6 +30,7 @@ EXIT_CODES: tuple[tuple[type[TraderError], int], ...] = (
     (OrderRefusedError, 6),
     (BudgetError, 6),
     (LockHeldError, 7),
+    (StateError, 1),
     (TraderError, 1),
 )
 INTERNAL, INTERRUPTED = 1, 130
@@ -37,7 +40,20 @@ EPILOG = (
     "7 state folder in use or not writable; 130 interrupted."
 )
 
+
+class FrontDoor(TyperGroup):
+    """The group of all commands, which says one line when a person interrupts it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; exit 130 on Ctrl-C, after the command has cleaned up behind itself."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _fail("interrupted; nothing that was recorded is lost", INTERRUPTED)
+
+
 app = typer.Typer(
+    cls=FrontDoor,
     name="trader",
     help="A paper-trading bot whose every trade is argued over first. Paper money only; not advice.",
     epilog=EPILOG,
@@ -84,8 +100,6 @@ def main() -> None:
     """Run the command line; every error becomes one line on stderr and its exit code."""
     try:
         app(standalone_mode=True)
-    except KeyboardInterrupt:
-        _fail("interrupted; nothing that was recorded is lost", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
@@ -99,7 +113,7 @@ def main() -> None:
         )
 
 
-def _fail(message: str, code: int, error: Exception | None = None) -> None:
+def _fail(message: str, code: int, error: Exception | None = None) -> NoReturn:
     from trader.cli import output
 
     if error is not None and output.SPEECH.verbose > 1:

@@ -83,6 +83,7 @@ def show(
 ) -> None:
     """Show every setting, its value and where it comes from."""
     from trader.cli import output, telling
+    from trader.core.canonical import to_object
     from trader.core.config import describe
 
     opened = open_with(config, profile, state_dir, settings)
@@ -92,7 +93,7 @@ def show(
             item.name: {"value": item.value, "origin": item.origin, "description": item.description}
             for item in found
         }
-        output.show_json({"schema_version": SCHEMA_VERSION, "settings": rows})
+        output.show_json(to_object({"schema_version": SCHEMA_VERSION, "settings": rows}))
     else:
         telling.tell_settings(found)
 

@@ -106,7 +106,9 @@ def _rebuild(kind: Any, value: Any) -> Any:
         options = get_args(kind)
         if value is None and type(None) in options:
             return None
-        (kind,) = [option for option in options if option is not type(None)]  # only X | None is used
+        (kind,) = [
+            option for option in options if option is not type(None)
+        ]  # only X | None is used
         return _rebuild(kind, value)
     if origin is typing.Literal:
         if value not in get_args(kind):

@@ -35,7 +35,7 @@ class MarketData(Protocol):
     def bars(self, symbol: str, timeframe: Timeframe, until: datetime | None = None) -> BarSeries:
         """Sound bars of `symbol` that were complete at `until` (all bars when None).
 
-        Raises UsageError for an unknown symbol and DataIntegrityError for bars that must not be traded on.
+        Raises DataIntegrityError for an unknown symbol and for bars that must not be traded on.
         """
 
 

@@ -57,7 +57,7 @@ class CsvData:
     def bars(self, symbol: str, timeframe: Timeframe, until: datetime | None = None) -> BarSeries:
         """Sound bars of `symbol` that were complete at `until` (all bars when None).
 
-        Raises UsageError for an unknown symbol and DataIntegrityError for bars that must not be
+        Raises DataIntegrityError for an unknown symbol, and for bars that must not be
         traded on, and when none was complete at `until`. A file is read once.
         """
         key = known_symbol(symbol, timeframe, self), timeframe

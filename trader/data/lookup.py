@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from trader.core.errors import DataIntegrityError, UsageError
+from trader.core.errors import DataIntegrityError
 from trader.core.market import BarSeries, Timeframe, from_ns
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def known_symbol(symbol: str, timeframe: Timeframe, source: MarketData) -> str:
     """`symbol` as `source` spells it: upper case, without spaces around it.
 
-    Raises UsageError naming the symbol and those that exist.
+    Raises DataIntegrityError naming the symbol and those that exist.
     """
     wanted = symbol.strip().upper()
     known = source.symbols(timeframe)
     if wanted in known:
         return wanted
     listed = ", ".join(known) or "none"
-    raise UsageError(
+    raise DataIntegrityError(
         f"{source.name} has no {timeframe} bars of {symbol!r}, "
         f"only of: {listed}{did_you_mean(wanted, known)}"
     )

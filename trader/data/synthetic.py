@@ -93,7 +93,7 @@ class SyntheticData:
     def bars(self, symbol: str, timeframe: Timeframe, until: datetime | None = None) -> BarSeries:
         """Bars of `symbol` that were complete at `until` (all bars when None).
 
-        Raises UsageError for an unknown symbol, and DataIntegrityError when no bar was complete
+        Raises DataIntegrityError for an unknown symbol, and when no bar was complete
         at `until`.
         """
         known = known_symbol(symbol, timeframe, self)

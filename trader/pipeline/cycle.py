@@ -131,7 +131,8 @@ class Cycle:
             for symbol, series in bars.items()
             for name, strategy in self._strategies.items()
         }
-        live = _flat(self._broker.orders())
+        if protected:
+            live = _flat(self._broker.orders())
         exits = self._exits(slot, bars, crossings, live)
         prepared, skipped = self._candidates(slot, bars, crossings, portfolio, live)
         cycles = self._enter(prepared, portfolio, live)

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from trader.report.contents import Column, TradeRow
 from trader.report.markup import Html, join, tag
-from trader.report.wording import day, minute, number, percent
+from trader.report.wording import MINUS, day, minute, number, percent
 
 WIDTH = 1000
 EQUITY_HEIGHT, DRAWDOWN_HEIGHT = 300, 150  # pixels
@@ -25,10 +25,14 @@ LABEL_HEIGHT = 31  # pixels of an end label of two lines
 LINE_STYLES = 4  # .line0 … .line3 in style.css, each with its own dashes
 FINEST_DRAWN = 1200  # points; longer curves are drawn by the extremes of each stretch
 MOST_DATES = 7
+MOST_NARROW_DATES = 4  # on a narrow screen every other one of more is left out
 DATE_GAP = 0.07  # of the width
 MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120)
 WHOLE_DOLLARS_FROM = 10_000.0
 MILLION = 1_000_000.0
+LOG_SCALE_FROM = 5.0  # times the lowest equity
+MOST_TICKS = 6
+MANY_MARKS = 80  # from here on they are drawn small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,7 @@ class Frame:
     high: float
     height: int
     count: int  # points along the x axis
+    logarithmic: bool = False  # equal ratios, not equal sums, are equally high; low > 0
 
     def x(self, index: int) -> float:
         """Units from the left; a single point stands in the middle."""
@@ -46,10 +51,19 @@ class Frame:
 
     def y(self, value: float) -> float:
         """Pixels from the top."""
-        return self.height * (self.high - value) / (self.high - self.low)
+        low, high, here = self._scaled(self.low), self._scaled(self.high), self._scaled(value)
+        return self.height * (high - here) / (high - low)
+
+    def _scaled(self, value: float) -> float:
+        return math.log(value) if self.logarithmic else value
 
     def ticks(self) -> tuple[float, ...]:
-        """About four round values inside the frame."""
+        """About four round values inside the frame; 1, 2, 5, 10, … where it is logarithmic."""
+        if self.logarithmic:
+            decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
+            found = [factor * 10.0**decade for decade in decades for factor in (1, 2, 5)]
+            inside = [tick for tick in found if self.low <= tick <= self.high]
+            return tuple(inside[:: math.ceil(len(inside) / MOST_TICKS)])
         raw = (self.high - self.low) / 4
         power = 10.0 ** math.floor(math.log10(raw))
         step = power * next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw)
@@ -87,12 +101,11 @@ def equity_chart(
     if not times or not values:
         return tag("p", "No bar was traded, so there is no equity to draw.", class_="empty")
     low, high = min(values), max(values)
-    pad = 0.05 * (high - low) or max(abs(high) * 0.01, 1.0)
-    frame = Frame(low=low - pad, high=high + pad, height=EQUITY_HEIGHT, count=len(times))
+    frame = _equity_frame(low, high, len(times))
     places = _places(values)
     chart = Chart(
         name="equity",
-        title="Equity, USD",
+        title="Equity, USD, log scale" if frame.logarithmic else "Equity, USD",
         explanation=f"at each close; ▲ entry, ▼ exit of “{columns[0].label}”",
         frame=frame,
         series=[
@@ -107,6 +120,17 @@ def equity_chart(
         markers=_markers(frame, times, columns[0].equity, trades),
     )
     return _figure(chart, times)
+
+
+def _equity_frame(low: float, high: float, count: int) -> Frame:
+    """Five percent of air above and below; a log scale where one curve would flatten the others."""
+    if low > 0.0 and high > LOG_SCALE_FROM * low:
+        air = (high / low) ** 0.05
+        return Frame(
+            low=low / air, high=high * air, height=EQUITY_HEIGHT, count=count, logarithmic=True
+        )
+    pad = 0.05 * (high - low) or max(abs(high) * 0.01, 1.0)
+    return Frame(low=low - pad, high=high + pad, height=EQUITY_HEIGHT, count=count)
 
 
 def drawdown_chart(times: Sequence[datetime], columns: Sequence[Column]) -> Html:
@@ -293,7 +317,7 @@ def _markers(
             place = f"left:{frame.x(at) / WIDTH:.2%};top:{frame.y(equity[at]):.1f}px"
             title = f"{kind} {trade.symbol} {day(moment)}"
             marks.append(tag("span", class_=f"mark {kind}", style=place, title=title))
-    return join(marks)
+    return tag("div", join(marks), class_="marks many" if len(marks) >= MANY_MARKS else "marks")
 
 
 def _dates(frame: Frame, times: Sequence[datetime]) -> Html:
@@ -302,7 +326,7 @@ def _dates(frame: Frame, times: Sequence[datetime]) -> Html:
         tag(
             "span",
             text,
-            class_="between" if order % 2 else None,
+            class_="between" if order % 2 and len(chosen) > MOST_NARROW_DATES else None,
             style=f"left:{frame.x(index) / WIDTH:.2%}",
         )
         for order, (index, text) in enumerate(chosen)
@@ -338,10 +362,11 @@ def _last(values: Sequence[float]) -> float | None:
 
 def _dollars(ticks: Sequence[float]) -> list[str]:
     """Round amounts as short as they can be told apart."""
-    if max(map(abs, ticks), default=0.0) >= MILLION:
-        return [f"{number(tick / MILLION, 2)}M" for tick in ticks]
     places = 0 if all(tick == round(tick) for tick in ticks) else 2
-    return [number(tick, places) for tick in ticks]
+    return [
+        f"{tick / MILLION:g}M".replace("-", MINUS) if abs(tick) >= MILLION else number(tick, places)
+        for tick in ticks
+    ]
 
 
 def _places(equity: Sequence[float]) -> int:

@@ -91,7 +91,7 @@ def results(contents: ReportContents) -> Html:
         for name in MEASURES
     )
     caption = (
-        f"The same bars, money and costs; Sharpe over {contents.periods_per_year:g} bars a year"
+        f"The same bars, money and costs; Sharpe over {contents.periods_per_year:,.0f} bars a year"
     )
     return join(
         (
@@ -214,6 +214,8 @@ def _largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _bar(count: int, widest: int) -> Html:
+    if not count:
+        return Html("")
     return tag("span", class_="bar", style=f"width:{count / widest:.1%}", aria_hidden="true")
 
 

@@ -30,7 +30,7 @@ def test_it_shows_both_verdicts_and_closed_trades_each_with_its_reason(whole):
 def test_the_funnel_adds_up(whole):
     _, result = whole
     funnel = result.funnel
-    assert funnel.bars == result.sessions == 147
+    assert funnel.bars == result.sessions == 148
     assert funnel.signals == funnel.debates + sum(funnel.skipped.values())
     assert funnel.debates == funnel.go + funnel.no_go
     entered = funnel.go - sum(funnel.gate_refusals.values()) - funnel.broker_refusals
@@ -49,7 +49,7 @@ def test_equity_is_cash_and_profit_of_every_trade(whole):
 
 def test_the_files_hold_what_the_result_says(whole):
     _, result = whole
-    rows = list(csv.DictReader(Path(result.files["trades.csv"]).open()))
+    rows = list(csv.DictReader(Path(result.files["trades.csv"]).read_text().splitlines()))
     assert [row["trade_id"] for row in rows] == [trade.trade_id for trade in result.trades]
     text = Path(result.files["cycles.jsonl"]).read_text()
     cycles = [from_primitive(CycleRecord, json.loads(line)) for line in text.splitlines()]
@@ -154,7 +154,7 @@ def test_periods_without_sessions_are_refused_with_what_there_is(app, start, end
 
 
 def test_unknown_symbols_are_refused_with_a_hint(tmp_path):
-    with pytest.raises(UsageError, match="AAPL"):
+    with pytest.raises(DataIntegrityError, match="AAPL"):
         opened(tmp_path, "symbols=APPL").backtest(start=FIRST)
 
 

@@ -14,7 +14,7 @@ from trader.broker.exchange.exchange import Exchange
 from trader.broker.session import embedded_client
 from trader.core.clock import new_york
 from trader.core.costs import Costs
-from trader.core.errors import UsageError
+from trader.core.errors import DataIntegrityError
 from trader.core.market import BarSeries, Timeframe
 from trader.core.trading import Fill, Order
 
@@ -52,7 +52,7 @@ class HandBars:
 
     def bars(self, symbol: str, timeframe: Timeframe, until: datetime | None = None) -> BarSeries:
         if symbol not in self._series:
-            raise UsageError(f"no bars of {symbol}")
+            raise DataIntegrityError(f"no bars of {symbol}")
         series = self._series[symbol]
         return series if until is None else series.until(until)
 

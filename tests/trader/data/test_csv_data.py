@@ -67,9 +67,11 @@ def test_an_unknown_symbol_is_answered_with_those_that_exist(tmp_path, calendar)
     (tmp_path / "GOOG.csv").write_text(DAILY)
     (tmp_path / "IBM.csv").write_text(DAILY)
     source = CsvData(tmp_path, calendar)
-    with pytest.raises(UsageError, match=r"'GOGO', only of: GOOG, IBM; did you mean GOOG\?"):
+    with pytest.raises(
+        DataIntegrityError, match=r"'GOGO', only of: GOOG, IBM; did you mean GOOG\?"
+    ):
         source.bars("GOGO", Timeframe.DAY)
-    with pytest.raises(UsageError, match="no 1Hour bars of 'IBM', only of: none"):
+    with pytest.raises(DataIntegrityError, match="no 1Hour bars of 'IBM', only of: none"):
         source.bars("IBM", Timeframe.HOUR)
 
 

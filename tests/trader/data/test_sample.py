@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trader.core.clock import new_york
-from trader.core.errors import DataIntegrityError, UsageError
+from trader.core.errors import DataIntegrityError
 from trader.core.market import Timeframe, session_of, to_ns
 from trader.core.ports import MarketData
 from trader.data.integrity import refused_sessions, require_current, require_sound
@@ -107,12 +107,12 @@ def test_symbols_are_listed_and_found_in_any_case(sample):
 
 def test_an_unknown_symbol_is_answered_with_those_that_exist(sample):
     with pytest.raises(
-        UsageError,
+        DataIntegrityError,
         match=r"sample has no 1Day bars of 'APPL', only of: AAPL, AMZN, MSFT, NVDA; "
         r"did you mean AAPL\?",
     ):
         sample.bars("APPL", Timeframe.DAY)
-    with pytest.raises(UsageError, match=r"no 1Hour bars of 'MSFT', only of: AAPL$"):
+    with pytest.raises(DataIntegrityError, match=r"no 1Hour bars of 'MSFT', only of: AAPL$"):
         sample.bars("MSFT", Timeframe.HOUR)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trader.core.clock import new_york
-from trader.core.errors import DataIntegrityError, UsageError
+from trader.core.errors import DataIntegrityError
 from trader.core.market import BarSeries, Timeframe
 from trader.data.integrity import inspect
 from trader.data.sample import SampleData
@@ -63,7 +63,9 @@ def test_the_market_is_labelled(market):
     assert market.symbols(Timeframe.DAY) == market.symbols(Timeframe.HOUR) == SYMBOLS
     series = market.bars("syna", Timeframe.DAY)
     assert (series.source, series.adjustment) == ("synthetic", "none (synthetic)")
-    with pytest.raises(UsageError, match="synthetic has no 1Day bars of 'AAPL', only of: SYNA"):
+    with pytest.raises(
+        DataIntegrityError, match="synthetic has no 1Day bars of 'AAPL', only of: SYNA"
+    ):
         market.bars("AAPL", Timeframe.DAY)
 
 

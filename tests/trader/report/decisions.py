@@ -177,67 +177,73 @@ def _turns(
     return arguments, rebuttals
 
 
-def _rules(
-    claims: list[Claim], ratio: float, confidence: float, *, trap: bool
-) -> tuple[RuleCheck, ...]:
+def _rule(
+    code: FlagCode, words: str, value: str, limit: str, *ids: str, passed: bool = True
+) -> RuleCheck:
+    return RuleCheck(
+        code=code, rule=words, value=value, limit=limit, passed=passed, evidence_ids=ids
+    )
+
+
+def _claim_rules(claims: list[Claim]) -> tuple[RuleCheck, ...]:
     counts = {
         status: sum(claim.status == status for claim in claims)
         for status in ("verified", "contradicted", "unverifiable")
     }
-
-    def rule(
-        code: FlagCode, words: str, value: str, limit: str, *ids: str, passed: bool = True
-    ) -> RuleCheck:
-        return RuleCheck(
-            code=code, rule=words, value=value, limit=limit, passed=passed, evidence_ids=ids
-        )
-
     return (
-        rule(FlagCode.DATA_INTEGRITY_FAILURE, "prices and ATR are finite", "sound", "> 0"),
-        rule(FlagCode.STALE_DATA, "the newest bar just closed", "0 bars behind", "0", "E6"),
-        rule(
+        _rule(
             FlagCode.UNVERIFIABLE_THESIS,
             "claims of the bull that cannot be checked",
             str(counts["unverifiable"]),
             "0",
             passed=not counts["unverifiable"],
         ),
-        rule(
+        _rule(
             FlagCode.CONTRADICTED_CLAIM,
             "claims of the bull that the data contradict",
             str(counts["contradicted"]),
             "0",
             passed=not counts["contradicted"],
         ),
-        rule(
+        _rule(
             FlagCode.INSUFFICIENT_EVIDENCE,
             "verified claims of the bull",
             str(counts["verified"]),
             ">= 3",
             passed=counts["verified"] >= 3,
         ),
-        rule(
+    )
+
+
+def _rules(
+    claims: list[Claim], ratio: float, confidence: float, *, trap: bool
+) -> tuple[RuleCheck, ...]:
+    return (
+        _rule(FlagCode.DATA_INTEGRITY_FAILURE, "prices and ATR are finite", "sound", "> 0"),
+        _rule(FlagCode.STALE_DATA, "the newest bar just closed", "0 bars behind", "0", "E6"),
+        *_claim_rules(claims),
+        _rule(
             FlagCode.INVALID_LEVELS,
             "entry and stop are the ones computed, the target is a level from the evidence",
             "stop < entry < target (measured_move)",
             "stop < entry < target",
         ),
-        rule(
+        _rule(
             FlagCode.REWARD_RISK_BELOW_MINIMUM,
             "reward:risk from the price that will be paid, after costs",
             f"{ratio:.2f}",
             ">= 2.00",
             passed=ratio >= 2.0,
         ),
-        rule(
+        _rule(
             FlagCode.NEGATIVE_EXPECTED_VALUE,
             "expected value by this signal's own closed past",
             "+0.18 R",
             "> 0 R",
             "E16",
         ),
-        rule(FlagCode.POSITION_CAP, "weight of the symbol leaves room", "0.0%", "< 15%"),
-        rule(
+        _rule(FlagCode.POSITION_CAP, "weight of the symbol leaves room", "0.0%", "< 15%"),
+        _rule(
             FlagCode.MOMENTUM_TRAP_RISK,
             "no mean reversion against a strong down trend",
             "down trend, ADX 31" if trap else "not a mean-reversion entry",
@@ -245,7 +251,7 @@ def _rules(
             "E1",
             passed=not trap,
         ),
-        rule(
+        _rule(
             FlagCode.LOW_CONFIDENCE,
             "confidence from the verified claims of both sides",
             f"{confidence:.2f}",
@@ -292,6 +298,36 @@ def _verdict(
     )
 
 
+def _signal(order: int, strategy: str, as_of: datetime, close: float) -> Signal:
+    return Signal(
+        signal_id=f"S-{order:016d}",
+        strategy=strategy,
+        style={"atr_trend": "trend", "rsi_reversion": "mean_reversion"}.get(strategy, "momentum"),
+        symbol="AAPL",
+        side="buy",
+        strength=1.0,
+        bar_at=as_of.replace(hour=5),
+        as_of=as_of,
+        features={"close": close, "entry_line": round(close * 0.99, 4)},
+        reason=f"close {close:.2f} crossed above SMA 50 + 0.5 ATR = {close * 0.99:.2f}",
+    )
+
+
+def _intent(
+    order: int, as_of: datetime, quantity: int, levels: tuple[float, float, float]
+) -> OrderIntent:
+    return OrderIntent(
+        client_order_id=f"tr-{as_of:%Y%m%d}-AAPL-{order:010x}-e",
+        symbol="AAPL",
+        side=Side.BUY,
+        quantity=Decimal(quantity),
+        order_type=OrderType.MARKET,
+        order_class=OrderClass.BRACKET,
+        take_profit_price=Decimal(str(levels[2])),
+        stop_loss_price=Decimal(str(levels[1])),
+    )
+
+
 def cycle_record(chance: random.Random, order: int, as_of: datetime, close: float) -> CycleRecord:
     strategy = STRATEGIES[order % len(STRATEGIES)]
     bar_at = as_of.replace(hour=5)
@@ -315,30 +351,8 @@ def cycle_record(chance: random.Random, order: int, as_of: datetime, close: floa
     portfolio = Portfolio(
         cash=Decimal("86412.55"), equity=Decimal("101223.10"), positions=(), as_of=as_of
     )
-    signal = Signal(
-        signal_id=f"S-{order:016d}",
-        strategy=strategy,
-        style={"atr_trend": "trend", "rsi_reversion": "mean_reversion"}.get(strategy, "momentum"),
-        symbol="AAPL",
-        side="buy",
-        strength=1.0,
-        bar_at=bar_at,
-        as_of=as_of,
-        features={"close": close, "entry_line": round(close * 0.99, 4)},
-        reason=f"close {close:.2f} crossed above SMA 50 + 0.5 ATR = {close * 0.99:.2f}",
-    )
     no = RiskFlag(code=FlagCode.NOT_A_GO, detail="AAPL: the verdict is NO_GO")
     cap = RiskFlag(code=FlagCode.POSITION_CAP, detail="AAPL: 14.9% held leaves no share below 15%")
-    intent = OrderIntent(
-        client_order_id=f"tr-{as_of:%Y%m%d}-AAPL-{order:010x}-e",
-        symbol="AAPL",
-        side=Side.BUY,
-        quantity=Decimal(quantity),
-        order_type=OrderType.MARKET,
-        order_class=OrderClass.BRACKET,
-        take_profit_price=Decimal(str(levels[2])),
-        stop_loss_price=Decimal(str(stop)),
-    )
     return CycleRecord(
         cycle_id=cycle_id,
         as_of=as_of,
@@ -346,7 +360,9 @@ def cycle_record(chance: random.Random, order: int, as_of: datetime, close: floa
         strategy=strategy,
         source="sample",
         data_hashes={"AAPL": "a17e" * 16},
-        candidate=Candidate(signal=signal, entry_price=entry, stop_price=stop),
+        candidate=Candidate(
+            signal=_signal(order, strategy, as_of, close), entry_price=entry, stop_price=stop
+        ),
         open_buy_value_seen=Decimal(0),
         evidence=evidence,
         debate=Debate(debater="rules", arguments=arguments, rebuttals=rebuttals, verdict=verdict),
@@ -369,6 +385,6 @@ def cycle_record(chance: random.Random, order: int, as_of: datetime, close: floa
             weight_after=quantity * entry / 101223.10,
             limits={"max_position_weight": 0.15, "min_reward_risk": 2.0, "risk_per_trade": 0.01},
         ),
-        intent=intent if approved else None,
+        intent=_intent(order, as_of, quantity, levels) if approved else None,
         refusal="insufficient buying power" if approved and chance.random() < 0.1 else "",
     )

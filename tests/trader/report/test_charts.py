@@ -121,6 +121,28 @@ def test_markers_stand_on_the_first_columns_line_at_the_bar_of_the_fill():
     assert float(found[2]) == pytest.approx(y, abs=0.11)
 
 
+def test_curve_that_would_flatten_the_others_is_drawn_on_a_log_scale():
+    times, column = curve([100.0, 200.0, 400.0, 800.0])
+    chart = equity_chart(times, [column], ())
+    assert "log scale" in chart
+    heights = [y for _, y in points(lines(chart)[0])]
+    steps = [before - after for before, after in pairwise(heights)]
+    assert steps == pytest.approx([steps[0]] * 3, abs=0.2)
+    assert read(chart).one("div", class_="y-axis").words == "100 200 500"
+    times, column = curve([100.0, 490.0])
+    assert "log scale" not in equity_chart(times, [column], ())
+
+
+@given(low=st.floats(1.0, 1e6), ratio=st.floats(5.0, 1e6))
+@settings(deadline=None)
+def test_ticks_of_a_log_scale_are_few_and_inside(low: float, ratio: float):
+    frame = Frame(low=low, high=low * ratio, height=100, count=2, logarithmic=True)
+    assert 1 <= len(frame.ticks()) <= 6
+    assert all(frame.low <= tick <= frame.high for tick in frame.ticks())
+    assert frame.y(frame.low) == pytest.approx(100.0)
+    assert frame.y(frame.high) == 0.0
+
+
 @given(
     low=st.floats(-1e7, 1e7),
     span=st.floats(1e-3, 1e7),

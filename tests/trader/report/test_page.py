@@ -129,7 +129,7 @@ def test_markup_in_any_words_is_shown_as_text() -> None:
     assert HOSTILE in tree.one("table", class_="results").text
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=60))
 def test_any_words_come_back_as_they_were(words: str) -> None:
     tree = read(write_page(with_words(SMALL, words)))

@@ -33,7 +33,7 @@ class SampleData:
     def bars(self, symbol: str, timeframe: Timeframe, until: datetime | None = None) -> BarSeries:
         """Sound bars of `symbol` that were complete at `until` (all bars when None).
 
-        Raises UsageError for an unknown symbol, and DataIntegrityError when no bar was complete
+        Raises DataIntegrityError for an unknown symbol, and when no bar was complete
         at `until`. A file is read once.
         """
         key = known_symbol(symbol, timeframe, self), timeframe

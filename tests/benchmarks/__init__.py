@@ -1,0 +1,1 @@
+"""Tests of speed, as ratios measured in one run."""
