@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from trader.cli.output import day, lines, percent, table, usd
+from trader.core.decision import debater_words
 
 if TYPE_CHECKING:
     from trader.app.backtesting import BacktestResult
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     from trader.core.metrics import Performance
 
 MARKS = {"verified": "✓", "contradicted": "✗", "unverifiable": "?", "unchecked": " "}
-
-
-def debater_words(debater: str) -> str:
-    """Who debates, so that nobody takes rules for a model."""
-    return {"rules": "rules, no model", "off": "nobody, the debate is off"}.get(debater, debater)
 
 
 def tell_backtest(result: BacktestResult) -> None:

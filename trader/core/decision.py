@@ -188,6 +188,11 @@ class Debate:
     verdict: Verdict
 
 
+def debater_words(debater: str) -> str:
+    """Who debates, in words that nobody takes for a model where there is none."""
+    return {"rules": "rules, no model", "off": "nobody, the debate is off"}.get(debater, debater)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskInputs:
     """Everything the risk gate looks at besides the verdict; all of it computed from the data and the account.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trader.core.decision import CycleRecord, Decision
+from trader.core.decision import CycleRecord, Decision, debater_words
 from trader.report.facts import DebateView, between, evidence_section
 from trader.report.markup import Html, anchor, join, tag
 from trader.report.rounds import rounds_section
@@ -116,7 +116,7 @@ def _provenance(cycle: CycleRecord) -> Html:
     return tag(
         "p",
         f"Cycle {cycle.cycle_id} · verdict {cycle.debate.verdict.verdict_id} · "
-        f"debated by {cycle.debate.debater} · bars from {cycle.source}"
+        f"debated by {debater_words(cycle.debate.debater)} · bars from {cycle.source}"
         + (f", SHA-256 {hashes}" if hashes else ""),
         class_="fine provenance",
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 
-from trader.core.decision import CycleRecord, Decision
+from trader.core.decision import CycleRecord, Decision, debater_words
 from trader.core.metrics import (
     MINIMUM_PERIODS_FOR_ANNUAL,
     MINIMUM_RETURNS_FOR_SHARPE,
@@ -50,7 +50,7 @@ def head(contents: ReportContents) -> Html:
             ),
         ),
         ("Prices adjusted for", tag("span", symbols, class_="list")),
-        ("Debated by", contents.debater),
+        ("Debated by", debater_words(contents.debater)),
     ]
     notices = join(tag("li", notice) for notice in contents.notices)
     return tag(

@@ -1,0 +1,180 @@
+"""The paper account: one slot a call, kept across processes, and every decision can be taken again."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from tests.trader.app.conftest import opened
+from trader.app.replaying import replay_cycle
+from trader.core.canonical import canonical_json
+from trader.core.decision import Decision
+from trader.core.errors import DataIntegrityError, LockHeldError, UsageError
+from trader.ledger.store import Ledger
+
+
+def slots(state_dir, count, *settings):
+    """So many calls, each as a new process would make it."""
+    return [opened(state_dir, *settings).run_once() for _ in range(count)]
+
+
+def test_three_calls_show_a_quiet_slot_a_debate_with_its_order_and_the_fill_with_its_stop(tmp_path):
+    first, second, third = slots(tmp_path, 3)
+    assert [run.session for run in (first, second, third)] == [
+        date(2026, 7, 1),
+        date(2026, 7, 2),
+        date(2026, 7, 6),
+    ]
+    assert first.cycles == () and first.positions == ()
+    assert Decision.GO in {cycle.debate.verdict.decision for cycle in second.cycles}
+    assert second.orders and second.positions == ()
+    assert [booked.reason for booked in third.fills] == ["entry"]
+    assert third.simulated
+
+    held = opened(tmp_path).positions().positions
+    assert [(line.symbol, line.strategy) for line in held] == [("AAPL", "atr_trend")]
+    assert held[0].stop_price is not None and held[0].target_price is not None
+    status = opened(tmp_path).status()
+    assert (status.slots, status.positions, status.ledger_head) == (3, 1, third.ledger_head)
+    orders = opened(tmp_path).orders().orders
+    assert orders[0].purpose == "entry"
+    assert len(orders[0].order.legs) == 2
+
+
+def test_two_fresh_accounts_come_to_the_same_head(tmp_path):
+    one = slots(tmp_path / "one", 3)[-1]
+    two = slots(tmp_path / "two", 3)[-1]
+    assert one.ledger_head == two.ledger_head
+
+
+def test_a_walk_and_a_backtest_take_the_same_decisions(tmp_path):
+    walked = [cycle for run in slots(tmp_path, 3) for cycle in run.cycles]
+    app = opened(tmp_path / "other")
+    result = app.backtest(start=date(2026, 7, 1), end=date(2026, 7, 6))
+    ledger = Ledger(app.state_dir / "reports" / result.run_id / "ledger.db")
+    replayed = [record.body for record in ledger.records("cycle")]
+    assert [c.debate.verdict.decision for c in walked] == [
+        c["debate"]["verdict"]["decision"] for c in replayed
+    ]
+    assert [c.evidence for c in walked][0]
+    assert [canonical_json(c.evidence) for c in walked] == [
+        canonical_json(c["evidence"]) for c in replayed
+    ]
+
+
+def test_another_run_on_the_folder_is_turned_away_and_nothing_moves(tmp_path):
+    slots(tmp_path, 1)
+    head = opened(tmp_path).status().ledger_head
+    with (tmp_path / "lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(LockHeldError, match="in use by another run"):
+            opened(tmp_path).run_once()
+    assert opened(tmp_path).status().ledger_head == head
+    opened(tmp_path).run_once()
+
+
+def test_beginning_again_keeps_the_old_account_aside_and_replayable(tmp_path):
+    second = slots(tmp_path, 2)[1]
+    again = opened(tmp_path).run_once(restart_market=True)
+    assert again.session == date(2026, 7, 1)
+    assert "put aside" in again.notices[0]
+    kept = Ledger(tmp_path / "archive" / "1" / "ledger.db")
+    assert kept.verify() > 0
+    assert replay_cycle(opened(tmp_path), second.cycles[0].cycle_id).reproduced
+
+
+def test_the_market_ends_with_its_bars_and_says_how_to_go_on(tmp_path):
+    late = ("market.start=2026-08-04",)
+    slots(tmp_path, 2, *late)
+    with pytest.raises(DataIntegrityError, match="--restart-market"):
+        opened(tmp_path, *late).run_once()
+
+
+def test_a_paper_run_without_a_debate_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="never trades without a debate"):
+        opened(tmp_path, "debate.mode=off").run_once()
+
+
+def test_views_of_an_empty_folder_say_how_to_begin(app):
+    for view in (app.status(), app.orders(), app.positions(), app.journal(5)):
+        assert "trader run --paper --once" in view.notices[0]
+
+
+def test_the_journal_tells_each_kind_of_record(tmp_path):
+    slots(tmp_path, 3)
+    view = opened(tmp_path).journal(50)
+    told = {line.kind: line.text for line in view.lines}
+    assert set(told) == {"run", "slot", "intent", "order", "fill", "cycle"}
+    assert all(told.values())
+    assert view.verified == len(view.lines)
+
+
+def test_every_decision_of_a_backtest_is_reproduced_bit_for_bit(whole):
+    app, result = whole
+    ledger = Ledger(app.state_dir / "reports" / result.run_id / "ledger.db")
+    ids = [record.record_id for record in ledger.records("cycle")]
+    for cycle_id in ids:
+        again = app.replay(cycle_id)
+        assert again.reproduced
+        assert [part.equal for part in again.comparisons] == [True] * 5, cycle_id
+
+
+def test_a_replay_notices_a_decision_that_does_not_follow_from_its_record(tmp_path):
+    second = slots(tmp_path, 2)[1]
+    path = tmp_path / "ledger.db"
+    bought = next(c for c in second.cycles if c.intent is not None)
+    forged = replace(bought, risk=replace(bought.risk, quantity=bought.risk.quantity + 1))
+    raw = sqlite3.connect(path)
+    raw.executescript("DROP TRIGGER records_never_change;")
+    raw.execute(
+        "UPDATE records SET body = ? WHERE record_id = ?", (canonical_json(forged), bought.cycle_id)
+    )
+    raw.commit()
+    raw.close()
+    again = opened(tmp_path).replay(bought.cycle_id)
+    assert not again.reproduced
+    assert [part.part for part in again.comparisons if part.equal is False] == ["risk decision"]
+
+
+def test_a_replay_against_other_bars_says_that_evidence_was_not_computed(tmp_path):
+    second = slots(tmp_path, 2)[1]
+    other = opened(tmp_path, "data.source=synthetic").replay(second.cycles[0].cycle_id)
+    assert other.comparisons[0].equal is None
+    assert other.reproduced
+
+
+def test_an_unknown_cycle_is_named(app):
+    with pytest.raises(UsageError, match="no ledger below"):
+        app.replay("bt-nothing")
+
+
+def test_a_debate_on_demand_about_a_day_without_signal_cannot_be_a_go(app):
+    quiet = app.debate("AAPL", datetime(2026, 7, 1, 23, tzinfo=UTC))
+    assert len(quiet.debates) == 1
+    assert quiet.debates[0].debate.verdict.decision is Decision.NO_GO
+    assert "hypothetical" in quiet.notices[0]
+    fired = app.debate("AAPL", datetime(2026, 7, 2, 23, tzinfo=UTC))
+    assert [held.candidate.signal.strategy for held in fired.debates] == [
+        "atr_trend",
+        "macd_momentum",
+    ]
+    assert not (app.state_dir / "ledger.db").exists()
+
+
+def test_a_debate_sees_nothing_later_than_its_moment(app):
+    before_close = app.debate("AAPL", datetime(2026, 7, 2, 19, 59, tzinfo=UTC))
+    assert before_close.as_of == datetime(2026, 7, 1, 20, tzinfo=UTC)
+    known = {fact.known_at for held in before_close.debates for fact in held.evidence}
+    assert max(known) <= before_close.as_of
+
+
+def test_the_doctor_finds_nothing_wrong_here_and_says_what_is(app, tmp_path):
+    assert all(check.status == "ok" or check.name == "configuration" for check in app.doctor())
+    broken = opened(tmp_path, "symbols=APPL").doctor()
+    failed = [check for check in broken if check.status == "failed"]
+    assert [check.name for check in failed] == ["data"]
+    assert failed[0].remedy
