@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         if step[0] == "pytest":
             command += arguments
         print(f"── {' '.join(step)}", flush=True)  # noqa: T201
-        status = subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603
+        status = subprocess.run(command, cwd=ROOT, check=False).returncode
         if status:
             return status
     return 0

@@ -11,7 +11,7 @@ from agents.chat.patterns import (
     level_words,
     used_fields,
 )
-from trader.core.decision import Argument, Claim, EvidenceIndex
+from trader.core.decision import Argument, Claim, EvidenceIndex, Style
 from trader.core.ports import ChatRequest
 
 OPENING_CLAIMS = 4
@@ -173,22 +173,19 @@ GENERAL = (
 
 def bear_reply(request: ChatRequest) -> dict[str, object]:
     """The bear's answer to the bull's last argument, as the fields of a reply."""
-    evidence = EvidenceIndex(request.evidence)
-    argument = request.arguments[-1]
+    evidence, argument = request.evidence, request.arguments[-1]
+    style = request.candidate.signal.style
+    way = _obstacle(evidence, argument)
+    against = {claim.text: _counters(claim, way, evidence, style) for claim in argument.claims}
     attacked = {rebuttal.weakest_claim for rebuttal in request.rebuttals}
     open_claims = [claim for claim in argument.claims if claim.text not in attacked] or list(
         argument.claims
     )
-    weakest = max(open_claims, key=lambda claim: _weakness(request, evidence, argument, claim))
-    counters = _counters(request, evidence, argument, weakest)
+    weakest = max(open_claims, key=lambda claim: _weakness(claim, against[claim.text], evidence))
+    counters = against[weakest.text]
     counter = " ".join(str(claim["text"]) for claim in counters) or _concession(weakest)
     used = used_fields(request, "bear")
-    style = request.candidate.signal.style
-    rows = counters + [
-        claim
-        for row in (*_obstacle(evidence, argument), *GENERAL)
-        if (claim := row.claim(evidence, style))
-    ]
+    rows = counters + [claim for row in (*way, *GENERAL) if (claim := row.claim(evidence, style))]
     fresh: list[ClaimFields] = []
     for claim in rows:
         if claim["field"] not in used:
@@ -198,10 +195,10 @@ def bear_reply(request: ChatRequest) -> dict[str, object]:
     return {"weakest_claim": weakest.text, "counter": counter, "claims": fresh[:wanted]}
 
 
-def _weakness(
-    request: ChatRequest, evidence: EvidenceIndex, argument: Argument, claim: Claim
-) -> float:
-    """How easily a claim falls: false ones first, then those with facts against them, then the narrow ones."""
+def _weakness(claim: Claim, counters: list[ClaimFields], evidence: EvidenceIndex) -> float:
+    """How easily a claim falls: false ones first, then those with facts against them, then the
+    narrow ones.
+    """
     if claim.status == "contradicted":
         return FALSE_CLAIM
     if claim.status == "unverifiable":
@@ -210,23 +207,20 @@ def _weakness(
     margin = 1.0
     if fact is not None and fact.value is not None and claim.operator != "=":
         margin = min(1.0, abs(fact.value - claim.quoted_value) / max(abs(claim.quoted_value), 0.1))
-    against = 1.0 if _counters(request, evidence, argument, claim) else 0.0
-    return against + (1.0 - margin)
+    return (1.0 if counters else 0.0) + (1.0 - margin)
 
 
 def _counters(
-    request: ChatRequest, evidence: EvidenceIndex, argument: Argument, claim: Claim
+    claim: Claim, way: tuple[Pattern, ...], evidence: EvidenceIndex, style: Style
 ) -> list[ClaimFields]:
-    if claim.field.startswith(("reward_risk_", "expected_value_")):
-        rows = _obstacle(evidence, argument)
-    else:
-        rows = COUNTERS.get(claim.field, ())
-    style = request.candidate.signal.style
+    """The facts that speak against a claim. way: rows about what stands before the target."""
+    aims = claim.field.startswith(("reward_risk_", "expected_value_"))
+    rows = way if aims else COUNTERS.get(claim.field, ())
     return [found for row in rows if (found := row.claim(evidence, style))]
 
 
 def _obstacle(evidence: EvidenceIndex, argument: Argument) -> tuple[Pattern, ...]:
-    """Rows on the way to the target: the base rate of getting there, and the nearest level before it."""
+    """Rows on the way to the target: how often it is reached, and the nearest level before it."""
     known = targets(evidence)
     aimed = next(
         (target for target in known if abs(target.price - argument.target_price) < 0.005), None

@@ -126,7 +126,7 @@ class Target:
 
 
 def targets(evidence: EvidenceIndex) -> tuple[Target, ...]:
-    """Every target whose price, reward:risk and expected value are known, in the order of the evidence."""
+    """Every target with known price, reward:risk and expected value, in the evidence's order."""
     found = []
     for fact in evidence.starting("target_"):
         name = fact.name.removeprefix("target_")
@@ -142,7 +142,7 @@ def targets(evidence: EvidenceIndex) -> tuple[Target, ...]:
 
 
 def best_target(evidence: EvidenceIndex) -> Target | None:
-    """The level with the best expected value at reward:risk >= 2, else the one with the best reward:risk."""
+    """The level with the best expected value at reward:risk >= 2, else the best reward:risk."""
     known = targets(evidence)
     wide = [target for target in known if target.reward_risk >= SOUGHT_REWARD_RISK]
     if wide:
@@ -152,7 +152,7 @@ def best_target(evidence: EvidenceIndex) -> Target | None:
 
 def bull_reply(request: ChatRequest) -> dict[str, object]:
     """The bull's opening or its answer to the bear's last rebuttal, as the fields of a reply."""
-    evidence = EvidenceIndex(request.evidence)
+    evidence = request.evidence
     candidate = request.candidate
     target = best_target(evidence)
     claims = _claims(request, evidence, target)
@@ -163,7 +163,7 @@ def bull_reply(request: ChatRequest) -> dict[str, object]:
         "claims": claims,
         "entry_price": candidate.entry_price,
         "stop_price": candidate.stop_price,
-        # without any level there is nothing to aim at; the arbitrator refuses this target, as it should
+        # without any level there is nothing to aim at; the arbitrator rightly refuses this target
         "target_price": target.price if target else candidate.entry_price,
     }
 

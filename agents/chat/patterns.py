@@ -1,4 +1,4 @@
-"""How a rule debater turns evidence into a checkable claim: a catalogue row, tried against the facts."""
+"""How a rule debater makes a checkable claim: a catalogue row, tried against the facts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pattern:
     styles: tuple[Style, ...] = ALL_STYLES
 
     def claim(self, evidence: EvidenceIndex, style: Style) -> ClaimFields | None:
-        """The claim when the row suits the style and is true; None otherwise. A rule debater does not lie."""
+        """The claim if the row suits the style and is true, else None: rule debaters never lie."""
         fact = evidence.named(self.field)
         if style not in self.styles or fact is None or fact.value is None:
             return None

@@ -10,7 +10,7 @@ from trader.core.ports import ChatReply, ChatRequest
 
 
 class RulesChat:
-    """A `ChatModel` that argues from a catalogue of patterns; deterministic, needs no key and no network."""
+    """A deterministic `ChatModel` arguing from a catalogue of patterns, without key or network."""
 
     name = "rules"
 

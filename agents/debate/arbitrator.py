@@ -111,10 +111,10 @@ def decide(
 
 
 def confidence_of(bull: Sequence[Claim], bear: Sequence[Claim]) -> float:
-    """Share of the bull among all verified claims, in [0, 1]; a false claim counts for the other side.
+    """Share of the bull in all verified claims, in [0, 1]; a false claim counts for the other side.
 
-    (b + 1) / (b + r + 2) with b the bull's verified and the bear's contradicted claims, r the reverse:
-    the rule of succession, so that few claims give little confidence either way.
+    (b + 1) / (b + r + 2) with b the bull's verified and the bear's contradicted claims, r the
+    reverse: the rule of succession, so that few claims give little confidence either way.
     """
     for_trade = _count(bull, "verified") + _count(bear, "contradicted")
     against = _count(bear, "verified") + _count(bull, "contradicted")
@@ -390,7 +390,8 @@ def _rationale(
         raise ValueError("a GO without levels or expected value cannot be")
     return (
         f"GO, all {len(rules)} rules pass: {levels.reward_risk:.2f} R offered at a chance of "
-        f"{levels.probability:.0%}, worth {levels.expected_value:+.2f} R; confidence {confidence:.2f}."
+        f"{levels.probability:.0%}, worth {levels.expected_value:+.2f} R; "
+        f"confidence {confidence:.2f}."
     )
 
 

@@ -16,7 +16,10 @@ from trader.core.ports import ChatModel
 
 
 def make_bull(chat: ChatModel) -> Node:
-    """Bull reads the evidence and the bear's last rebuttal; its claims are checked before anyone reads them."""
+    """Bull reads the evidence and the bear's last rebuttal, and argues for the trade.
+
+    Its claims are checked before anyone reads them.
+    """
 
     def bull(state: DebateState, *, runtime: Runtime[DebateContext]) -> DebateUpdate:
         try:

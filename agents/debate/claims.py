@@ -1,4 +1,4 @@
-"""The claims checker: every quoted number is held against its evidence before the opponent reads it."""
+"""The claims checker: every quoted number is held against its evidence before anyone reads it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def check_claims(claims: Iterable[Claim], evidence: EvidenceIndex) -> tuple[Clai
 def quotes(quoted: float, value: float) -> bool:
     """Whether `quoted` is `value` as a person would round it.
 
-    200, 200.1 and 200.10 all quote 200.1; 201 and 181.3 do not. The last digit quoted may be off by half, and
-    the whole by no more than 5 %, so that 0 does not quote 0.3.
+    200, 200.1 and 200.10 all quote 200.1; 201 and 181.3 do not. The last digit quoted may be off by
+    half, and the whole by no more than 5 %, so that 0 does not quote 0.3.
     """
     if quoted == value:
         return True
@@ -93,7 +93,10 @@ def _judge_comparison(
         ), f"{facts[0].evidence_id} {claim.field} is {values[0]:.6g}"
     if len(values) != 2:
         return "unverifiable", "a comparison names one or two pieces of evidence"
-    detail = f"{facts[0].evidence_id} {claim.field} is {values[0]:.6g}, {facts[1].evidence_id} {facts[1].name} is {values[1]:.6g}"
+    detail = (
+        f"{facts[0].evidence_id} {claim.field} is {values[0]:.6g}, "
+        f"{facts[1].evidence_id} {facts[1].name} is {values[1]:.6g}"
+    )
     return _status(quotes(claim.quoted_value, values[1]) and compare(values[0], values[1])), detail
 
 
@@ -108,7 +111,8 @@ def _judge_crossing(
         if not quotes(claim.quoted_value, line_now):
             return (
                 "contradicted",
-                f"{facts[2].evidence_id} {facts[2].name} is {line_now:.6g}, not {claim.quoted_value:.6g}",
+                f"{facts[2].evidence_id} {facts[2].name} is {line_now:.6g}, "
+                f"not {claim.quoted_value:.6g}",
             )
     else:
         return (
@@ -121,7 +125,8 @@ def _judge_crossing(
         true = before >= line_before and now < line_now
     return (
         _status(true),
-        f"{claim.field} went from {before:.6g} to {now:.6g}, the line from {line_before:.6g} to {line_now:.6g}",
+        f"{claim.field} went from {before:.6g} to {now:.6g}, "
+        f"the line from {line_before:.6g} to {line_now:.6g}",
     )
 
 

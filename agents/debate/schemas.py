@@ -72,7 +72,8 @@ def parse_argument(text: str, turn: int) -> Argument:
 def parse_rebuttal(text: str, turn: int, against: Argument) -> Rebuttal:
     """Bear's reply as a Rebuttal with unchecked claims.
 
-    Raises InvalidReplyError for anything else, and when the claim it attacks is not one that `against` makes.
+    Raises InvalidReplyError for anything else, and when the claim it attacks is not one that
+    `against` makes.
     """
     reply = _parse(BearReply, text)
     if reply.weakest_claim not in {claim.text for claim in against.claims}:

@@ -29,7 +29,7 @@ def request(
         role=role,
         round=state["round"],
         candidate=context.candidate,
-        evidence=context.evidence.items,
+        evidence=context.evidence,
         arguments=arguments,
         rebuttals=rebuttals,
     )

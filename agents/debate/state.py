@@ -13,7 +13,10 @@ from trader.core.decision import Candidate, EvidenceIndex
 
 
 class DebateState(TypedDict):
-    """The transcript so far. Evidence is not in it: it is given anew with each run, as `DebateContext`."""
+    """The transcript so far.
+
+    Evidence is not in it: it is given anew with each run, as `DebateContext`.
+    """
 
     round: int
     arguments: Annotated[list[dict[str, Primitive]], operator.add]

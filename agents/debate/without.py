@@ -1,4 +1,4 @@
-"""No debate: the baseline that a debate must beat. Backtests only; a paper run never trades without one."""
+"""No debate: the baseline a debate must beat. Backtests only; a paper run always holds a debate."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from trader.core.decision import Candidate, Debate, Decision, Evidence, Verdict
 
 
 class WithoutDebate:
-    """A `Deliberation` that lets every signal pass to the risk gate, with its stop and without a target."""
+    """A `Deliberation` that passes every signal to the gate, with its stop, without a target."""
 
     debater = "off"
 
     def deliberate(
-        self, candidate: Candidate, evidence: Sequence[Evidence], cycle_id: str
+        self, candidate: Candidate, _evidence: Sequence[Evidence], cycle_id: str
     ) -> Debate:
         """GO at the candidate's own levels; the evidence is not read."""
         verdict = Verdict(

@@ -26,7 +26,8 @@ from trader.core.trading import money
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
 from trader.orders.manager import OrderManager
-from trader.pipeline.cycle import Cycle, CycleSettings
+from trader.pipeline.candidates import CycleSettings
+from trader.pipeline.cycle import Cycle
 from trader.risk.gate import RiskLimits
 
 PACKAGES = ("trader", "agents", "strategies")
@@ -41,6 +42,7 @@ class Account:
     journal: OrderJournal
     ledger: Ledger
     cycle: Cycle
+    start: datetime  # market time at which the account began
 
 
 def costs_of(config: Config) -> Costs:
@@ -112,7 +114,10 @@ def open_account(
     database: Path | None = None,
     wrap_broker: Callable[[Broker], Broker] | None = None,
 ) -> Account:
-    """An account at the embedded exchange. database: its file; None keeps the exchange in memory."""
+    """An account at the embedded exchange.
+
+    database  file of the exchange; None keeps it in memory
+    """
     costs = costs_of(config)
     timeframe = Timeframe(config.data.timeframe)
     exchange = Exchange(
@@ -150,7 +155,14 @@ def open_account(
         ledger=ledger,
         kernels=kernels,
     )
-    return Account(exchange=exchange, broker=broker, journal=journal, ledger=ledger, cycle=cycle)
+    return Account(
+        exchange=exchange,
+        broker=broker,
+        journal=journal,
+        ledger=ledger,
+        cycle=cycle,
+        start=start,
+    )
 
 
 def program_version() -> str:

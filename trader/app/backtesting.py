@@ -1,4 +1,4 @@
-"""The backtest: debate, the same without debate, and buy & hold, over the same bars at the same costs."""
+"""The backtest: debate, the same without debate, buy & hold; over equal bars at equal costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trader.app.assembly import (
 from trader.app.folder import make_folder
 from trader.app.periods import Coverage, cover
 from trader.backtest.baseline import buy_and_hold
-from trader.backtest.evaluation import column, funnel, replay_column, trade_rows
+from trader.backtest.evaluation import column, funnel, refusals, replay_column, trade_rows
 from trader.backtest.replay import Replay, replay
 from trader.core.canonical import Primitive, canonical_json, to_object
 from trader.ledger.store import Ledger
@@ -95,7 +95,15 @@ def backtest(
     try:
         make_folder(work)
         result = _run(
-            app, coverage, slots, compute, body, run_id, folder=folder, work=work, progress=progress
+            app,
+            coverage,
+            slots,
+            compute,
+            body,
+            run_id=run_id,
+            folder=folder,
+            work=work,
+            progress=progress,
         )
         _replace(folder, work)
     finally:
@@ -109,8 +117,8 @@ def _run(
     slots: Sequence[Slot],
     compute: KernelSet,
     body: dict[str, object],
-    run_id: str,
     *,
+    run_id: str,
     folder: Path,
     work: Path,
     progress: BacktestProgress | None,
@@ -241,6 +249,7 @@ def _write(
         columns=tuple(item for item in result.results.values() if item is not None),
         trades=result.trades,
         cycles=main.cycles,
+        refusals=refusals(main),
         ledger_head=result.ledger_head,
         periods_per_year=PERIODS_PER_YEAR[app.timeframe],
     )
@@ -291,7 +300,7 @@ def _replace(folder: Path, work: Path) -> None:
         except OSError:
             if not folder.exists():
                 raise
-            continue  # the same run finished elsewhere in between; its files are equal, ours replace them
+            continue  # the same run ended elsewhere in between; its equal files give way to ours
         finally:
             shutil.rmtree(old, ignore_errors=True)
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -61,11 +60,8 @@ def checks(app: App) -> tuple[Check, ...]:
 
 
 def _program(_: App) -> Check:
-    found = f"debate-trader {program_version()}, Python {platform.python_version()}, {platform.machine()}"
-    if sys.version_info < (3, 11):
-        return Check(
-            name="program", status="failed", found=found, remedy="install Python 3.11 or newer"
-        )
+    python, machine = platform.python_version(), platform.machine()
+    found = f"debate-trader {program_version()}, Python {python}, {machine}"
     return Check(name="program", status="ok", found=found)
 
 
@@ -128,7 +124,7 @@ def _data(app: App) -> Check:
     return _tried("data", look, "name symbols that the source has, or repair the bars it names")
 
 
-def _kernels(app: App) -> Check:
+def _kernels(_: App) -> Check:
     def look() -> str:
         import numpy as np
 
@@ -141,7 +137,8 @@ def _kernels(app: App) -> Check:
         )
         if not same:
             raise TraderError("the compiled kernels and the reference disagree")
-        return f"compiled kernels agree with the reference; cache in {os.environ.get('NUMBA_CACHE_DIR')}"
+        cache = os.environ.get("NUMBA_CACHE_DIR")
+        return f"compiled kernels agree with the reference; cache in {cache}"
 
     return _tried("kernels", look, "reinstall numba, or set kernels.backend to reference")
 

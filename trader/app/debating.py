@@ -16,7 +16,7 @@ from trader.core.decision import Candidate, Debate, Evidence
 from trader.core.errors import DataIntegrityError, UsageError
 from trader.core.market import from_ns, session_of
 from trader.ledger.store import Ledger
-from trader.pipeline.cycle import Prepared
+from trader.pipeline.candidates import Prepared
 from trader.pipeline.evidence import AccountView
 from trader.pipeline.freshness import unfit
 from trader.pipeline.slots import Slot, slots_between
@@ -54,10 +54,10 @@ class DebateResult:
 
 
 def debate(app: App, symbol: str, as_of: datetime | None) -> DebateResult:
-    """Debate every enabled strategy that fired in the last slot at or before `as_of`, else the first one.
+    """Debate every enabled strategy that fired in the last slot up to `as_of`, else the first one.
 
-    The account is imagined: all of the configured cash, nothing held. Raises UsageError for an unknown
-    symbol and DataIntegrityError when no slot with sound bars lies at or before `as_of`.
+    The account is imagined: all of the configured cash, nothing held. Raises UsageError for an
+    unknown symbol and DataIntegrityError when no slot with sound bars lies at or before `as_of`.
     """
     config = app.config
     if config.debate.mode == "off":
@@ -84,17 +84,18 @@ def debate(app: App, symbol: str, as_of: datetime | None) -> DebateResult:
         debated=True,
     )
     view = AccountView(portfolio=account.broker.portfolio(), open_buy_value_symbol=Decimal(0))
-    prepared = account.cycle.prepare_all(slot, series, view)
+    prepared = account.cycle.candidates.prepare_all(slot, series, view)
     if not prepared:
         raise DataIntegrityError(
-            f"{series.symbol}: {len(series)} bars are too few for an ATR of {config.risk.atr_window}"
+            f"{series.symbol}: {len(series)} bars are too few "
+            f"for an ATR of {config.risk.atr_window}"
         )
     fired = [item for item in prepared if item.candidate.fired]
     notices = []
     if not fired:
         notices.append(
-            f"no strategy fired on {slot.session}; the debate about {config.strategies.enabled[0]} is "
-            "hypothetical and cannot end in GO"
+            f"no strategy fired on {slot.session}; the debate about "
+            f"{config.strategies.enabled[0]} is hypothetical and cannot end in GO"
         )
     deliberation = deliberation_of(config, debated=True)
 
@@ -117,7 +118,7 @@ def _slot_at(app: App, moment: datetime) -> Slot:
     """The newest slot at or before `moment`."""
     day = session_of(moment)
     first = app.calendar.previous(app.calendar.previous(app.calendar.at_or_after(day)))
-    times = [slot for slot in slots_between(app.calendar, app.timeframe, first, day)]
+    times = list(slots_between(app.calendar, app.timeframe, first, day))
     found = int(
         np.searchsorted(
             [slot.as_of.timestamp() for slot in times], moment.timestamp(), side="right"

@@ -28,7 +28,8 @@ def make_folder(path: Path) -> Path:
 def locked(state_dir: Path) -> Iterator[None]:
     """Hold the state folder for one run; LockHeldError at once when another run holds it.
 
-    The lock is the kernel's and goes with the process, however it ends; nothing has to be cleaned up.
+    The lock is the kernel's and goes with the process, however it ends; nothing has to be cleaned
+    up.
     """
     path = make_folder(state_dir) / "lock"
     try:

@@ -150,6 +150,7 @@ def open_app(
         environ=os.environ if environ is None else environ,
     )
     app = App(loaded)
-    # numba writes compiled kernels beside the source unless told otherwise; an installation may be read-only
+    # numba writes compiled kernels beside the source unless told otherwise; an installation may be
+    # read-only
     os.environ.setdefault("NUMBA_CACHE_DIR", str(app.state_dir / "numba"))
     return app

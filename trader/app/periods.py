@@ -16,7 +16,7 @@ from trader.report.contents import SourceInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """The sessions of a backtest, the bars behind it, and what a person should be told about both."""
+    """The sessions of a backtest, the bars behind it, and what a person should know about both."""
 
     first: date
     last: date
@@ -35,7 +35,8 @@ def cover(
 ) -> Coverage:
     """Which sessions between `start` and `end` the bars cover.
 
-    Raises UsageError when the dates are in the wrong order and DataIntegrityError when no bar falls between.
+    Raises UsageError when the dates are in the wrong order and DataIntegrityError when no bar falls
+    between.
     """
     if end is not None and end < start:
         raise UsageError(f"--to {end} is before --from {start}")

@@ -16,8 +16,8 @@ from trader.core.errors import TraderError, UsageError
 from trader.core.market import Timeframe, session_of
 from trader.core.trading import money
 from trader.ledger.store import Ledger
-from trader.pipeline.cycle import order_intent
 from trader.pipeline.evidence import AccountView
+from trader.pipeline.intents import order_intent
 from trader.pipeline.slots import slots_between
 from trader.risk.gate import review
 
@@ -29,7 +29,11 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One part of a decision, taken again. equal is None where it could not be taken again; detail says why."""
+    """One part of a decision, taken again.
+
+    equal   None where it could not be taken again
+    detail  says why
+    """
 
     part: str
     equal: bool | None
@@ -74,7 +78,7 @@ def replay_cycle(app: App, cycle_id: str) -> ReplayResult:
 
 
 def _ledgers(state_dir: Path) -> Iterator[Path]:
-    """Every ledger below the state folder: the paper account first, then backtests, then what was put aside."""
+    """Every ledger of the state folder: the paper account's, then backtests', then the archived."""
     for pattern in ("ledger.db", "reports/*/ledger.db", "archive/*/ledger.db"):
         yield from sorted(state_dir.glob(pattern))
 
@@ -113,7 +117,10 @@ def _compare_evidence(app: App, config: Config, record: CycleRecord) -> Comparis
         return Comparison(
             part="evidence",
             equal=None,
-            detail=f"not computed: the bars of {app.data.name} are not the recorded ones of {record.source}",
+            detail=(
+                f"not computed: the bars of {app.data.name} are not the recorded ones of "
+                f"{record.source}"
+            ),
         )
     session = session_of(record.as_of)
     slot = next(
@@ -140,7 +147,7 @@ def _compare_evidence(app: App, config: Config, record: CycleRecord) -> Comparis
     again = next(
         (
             item
-            for item in account.cycle.prepare_all(slot, series, view)
+            for item in account.cycle.candidates.prepare_all(slot, series, view)
             if item.candidate.signal.strategy == signal.strategy
         ),
         None,

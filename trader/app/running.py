@@ -16,13 +16,13 @@ from trader.app.assembly import Account, open_account, run_body, run_id_of, star
 from trader.app.folder import locked, make_folder
 from trader.core.canonical import Primitive, to_object
 from trader.core.decision import CycleRecord
-from trader.core.errors import DataIntegrityError, UsageError
+from trader.core.errors import DataIntegrityError, StateError, UsageError
 from trader.core.market import from_ns
 from trader.core.trading import Order, Position
 from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
-from trader.pipeline.slots import next_slot, slot_times
+from trader.pipeline.slots import Slot, next_slot, slot_times
 
 if TYPE_CHECKING:
     from trader.app.opening import App
@@ -58,8 +58,8 @@ class RunResult:
 def run_once(app: App, *, restart_market: bool) -> RunResult:
     """Walk the embedded market to its next slot, under the lock of the state folder.
 
-    Raises LockHeldError when another run is at work, UsageError when the debate is switched off, and
-    DataIntegrityError when the bars end before the next slot.
+    Raises LockHeldError when another run is at work, UsageError when the debate is switched off,
+    and DataIntegrityError when the bars end before the next slot.
     """
     if app.config.debate.mode == "off":
         raise UsageError("trader run never trades without a debate: set debate.mode to rules")
@@ -72,8 +72,10 @@ def run_once(app: App, *, restart_market: bool) -> RunResult:
 
 
 def _walk(app: App, account: Account, notices: list[str]) -> RunResult:
-    slot = next_slot(app.calendar, app.timeframe, account.exchange.now())
+    slot, cut_short = _next(app, account)
     _require_bars(app, slot.as_of)
+    if cut_short:
+        notices.append(f"the slot of {slot.session} was cut short; it is finished now")
     if not any(account.ledger.records("slot")):
         notices.append(
             "market time is simulated: each call walks the embedded market one decision slot on"
@@ -100,6 +102,24 @@ def _walk(app: App, account: Account, notices: list[str]) -> RunResult:
     )
 
 
+def _next(app: App, account: Account) -> tuple[Slot, bool]:
+    """The first slot that the ledger has not finished, and whether it was begun before.
+
+    The ledger counts, not the exchange's clock: a run that died after moving the clock left a slot
+    half done, and its exits must not be lost.
+    """
+    last = account.ledger.last("slot")
+    begun = account.exchange.now()
+    finished = datetime.fromisoformat(last.body["as_of"]) if last else account.start
+    slot = next_slot(app.calendar, app.timeframe, finished)
+    if begun > slot.as_of:
+        raise StateError(
+            f"the exchange stands at {begun} and the ledger at {finished}: these files do not belong "
+            "together; begin again with --restart-market"
+        )
+    return slot, begun == slot.as_of
+
+
 def _require_bars(app: App, as_of: datetime) -> None:
     """Refuse to walk past the end of every symbol's bars."""
     ends = {
@@ -108,14 +128,17 @@ def _require_bars(app: App, as_of: datetime) -> None:
     newest = from_ns(max(ends.values()))
     if as_of > newest:
         raise DataIntegrityError(
-            f"the bars of {app.data.name} end at {newest:%Y-%m-%d %H:%M} UTC, the market stands there: "
-            "begin again with --restart-market"
+            f"the bars of {app.data.name} end at {newest:%Y-%m-%d %H:%M} UTC, "
+            "the market stands there: begin again with --restart-market"
         )
 
 
 @contextmanager
 def paper_account(app: App) -> Iterator[Account]:
-    """The paper account of the state folder, opened or begun; closed at the end. The caller holds the lock."""
+    """The paper account of the state folder, opened or begun; closed at the end.
+
+    The caller holds the lock.
+    """
     config = app.config
     ledger = Ledger(make_folder(app.state_dir) / "ledger.db")
     try:

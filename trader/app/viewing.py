@@ -17,7 +17,7 @@ from trader.core.trading import Order, OrderType, Portfolio
 from trader.ledger.book import ExitReason
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
-from trader.pipeline.cycle import strategy_of
+from trader.pipeline.candidates import strategy_of
 
 if TYPE_CHECKING:
     from trader.app.opening import App
@@ -312,7 +312,10 @@ def _sentence(kind: str, body: Mapping[str, Any]) -> str:
         return f"{body['symbol']} {body['strategy']}: {verdict['rationale']}"
     if kind == "intent":
         intent = body["intent"]
-        return f"{body['purpose']}: {intent['side']} {intent['quantity']} {intent['symbol']}, {intent['order_class']}"
+        return (
+            f"{body['purpose']}: {intent['side']} {intent['quantity']} {intent['symbol']}, "
+            f"{intent['order_class']}"
+        )
     if kind == "order":
         return (
             f"refused: {body['refusal']}" if body["refusal"] else f"accepted as {body['order_id']}"

@@ -23,15 +23,15 @@ def buy_and_hold(
     start: datetime,
     times: Sequence[datetime],
 ) -> tuple[Book, tuple[float, ...]]:
-    """Split the cash evenly over the symbols and buy each at the open of its first bar from `start` on.
+    """Split the cash evenly over symbols and buy each at the open of its first bar from `start` on.
 
     series  bars by symbol; a symbol without a bar from `start` on leaves its share as cash
     start   UTC, opening time of the first bar that may be traded
     times   moments at which the account is valued, at the newest close known
     returns the book and the equity [len(times)] in USD
 
-    Whole shares, sized from the price really paid with costs; what is left over stays cash. Fully invested,
-    so the 15 % cap of the gate does not hold here: this is a yardstick, not a trade.
+    Whole shares, sized from the price really paid with costs; what is left over stays cash. Fully
+    invested, so the 15 % cap of the gate does not hold here: this is a yardstick, not a trade.
     """
     book = Book(cash=cash)
     firsts = {symbol: _first_from(bars, start) for symbol, bars in series.items()}

@@ -13,7 +13,7 @@ from trader.core.decision import CycleRecord, Decision
 from trader.core.metrics import drawdowns, performance
 from trader.core.trading import money
 from trader.ledger.book import Book, Trade
-from trader.pipeline.cycle import strategy_of
+from trader.pipeline.candidates import strategy_of
 from trader.pipeline.records import SlotRecord
 from trader.report.contents import Column, Funnel, TradeRow
 
@@ -35,7 +35,11 @@ def column(
     initial: float,
     periods_per_year: float,
 ) -> Column:
-    """Performance of one equity curve [T] USD with the book behind it. exposed: bars that ended invested."""
+    """Performance of one equity curve with the book behind it.
+
+    equity   [T] USD
+    exposed  bars that ended invested
+    """
     curve = np.asarray(equity, dtype=np.float64)
     closed = [float(trade.profit) for trade in book.trades.values() if not trade.is_open]
     return Column(
@@ -76,7 +80,10 @@ def funnel(run: Replay) -> Funnel:
     go = [cycle for cycle in run.cycles if cycle.debate.verdict.decision is Decision.GO]
     no_go = [cycle for cycle in run.cycles if cycle.debate.verdict.decision is Decision.NO_GO]
     exits = sum(bool(leave.client_order_id) for slot in run.slots for leave in slot.exits)
-    sent = [cycle for cycle in run.cycles if cycle.intent is not None and not cycle.refusal]
+    refused = refusals(run)
+    sent = [
+        cycle for cycle in run.cycles if cycle.intent is not None and cycle.cycle_id not in refused
+    ]
     return Funnel(
         bars=sum(len(slot.closes) for slot in run.slots),
         signals=len(run.cycles) + sum(skipped.values()),
@@ -88,11 +95,16 @@ def funnel(run: Replay) -> Funnel:
         gate_refusals=_counted(
             str(cycle.risk.reasons[0].code) for cycle in go if not cycle.risk.approved
         ),
-        broker_refusals=sum(bool(cycle.refusal) for cycle in run.cycles),
+        broker_refusals=len(refused),
         orders=len(sent) + exits,
         fills=sum(len(slot.fills) for slot in run.slots),
         nearest_miss=_nearest_miss(no_go),
     )
+
+
+def refusals(run: Replay) -> dict[str, str]:
+    """Cycle id -> the broker's words, for every order that it refused."""
+    return {key: words for slot in run.slots for key, words in slot.refusals.items()}
 
 
 def _counted(codes: Iterable[str]) -> Mapping[str, int]:

@@ -55,7 +55,9 @@ class FrontDoor(TyperGroup):
 app = typer.Typer(
     cls=FrontDoor,
     name="trader",
-    help="A paper-trading bot whose every trade is argued over first. Paper money only; not advice.",
+    help=(
+        "A paper-trading bot whose every trade is argued over first. Paper money only; not advice."
+    ),
     epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -74,7 +76,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def front_door(
-    version: Annotated[
+    _version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,

@@ -1,4 +1,4 @@
-"""Printing: results on stdout, progress and notices on stderr, JSON on demand, no colour into a pipe."""
+"""Printing: results on stdout, progress and notices on stderr, JSON on demand, no piped colour."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ SPEECH = Speech()
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A rich console on a stream; plain text of a fixed width where it is not a terminal. Obeys NO_COLOR."""
+    """A rich console on a stream; plain text of a fixed width where it is not a terminal.
+
+    Obeys NO_COLOR.
+    """
     from rich.console import Console
 
     target = stream or sys.stdout

@@ -63,7 +63,9 @@ def init(
     state_dir: StateOption = None,
     settings: SetOption = None,
 ) -> None:
-    """Write a config.yaml with every default and make the state folder; an existing file is left alone."""
+    """Write a config.yaml with every default and make the state folder;
+    an existing file is left alone.
+    """
     from trader.cli import output
 
     made = open_with(config, profile, state_dir, settings).init(path)

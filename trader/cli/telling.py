@@ -140,7 +140,8 @@ def _funnel(result: BacktestResult) -> None:
 def tell_debates(result: DebateResult) -> None:
     """Every debate in full."""
     lines(
-        f"{result.symbol} as of {result.as_of:%Y-%m-%d %H:%M} UTC, {result.source} ({result.adjustment})"
+        f"{result.symbol} as of {result.as_of:%Y-%m-%d %H:%M} UTC, "
+        f"{result.source} ({result.adjustment})"
     )
     for held in result.debates:
         values = {fact.evidence_id: f"{fact.name} {_value(fact.value)}" for fact in held.evidence}
@@ -148,7 +149,10 @@ def tell_debates(result: DebateResult) -> None:
 
 
 def tell_debate(candidate: Candidate, debate: Debate, values: Mapping[str, str]) -> None:
-    """One debate: both sides in turn, the rule table, the verdict. values: evidence id -> name and value."""
+    """One debate: both sides in turn, the rule table, the verdict.
+
+    values  evidence id -> name and value
+    """
     signal, verdict = candidate.signal, debate.verdict
     lines("", f"── {signal.symbol} {signal.strategy}: {signal.reason}")
     lines(f"   debated by {debater_words(debate.debater)}")
@@ -213,14 +217,16 @@ def tell_run(result: RunResult) -> None:
     for cycle in result.cycles:
         values = {fact.evidence_id: f"{fact.name} {_value(fact.value)}" for fact in cycle.evidence}
         tell_debate(cycle.candidate, cycle.debate, values)
-        if cycle.intent is not None and not cycle.refusal:
+        refusal = slot.refusals.get(cycle.cycle_id, "")
+        if refusal:
+            lines(f"order  refused by the broker: {refusal}")
+        elif cycle.intent is not None:
             target = cycle.intent.take_profit_price
             lines(
                 f"order  buy {cycle.intent.quantity} {cycle.symbol} at the next open, stop "
-                f"{cycle.intent.stop_loss_price}, target {target}; {cycle.risk.weight_after:.1%} of equity"
+                f"{cycle.intent.stop_loss_price}, target {target}; "
+                f"{cycle.risk.weight_after:.1%} of equity"
             )
-        elif cycle.refusal:
-            lines(f"order  refused by the broker: {cycle.refusal}")
         for flag in cycle.risk.reasons:
             lines(f"gate   {flag.code}: {flag.detail}")
         lines(f"cycle  {cycle.cycle_id}")
@@ -250,7 +256,8 @@ def tell_status(view: StatusView) -> None:
         f"slots          {view.slots}",
         f"decisions      {view.decisions}",
         f"closed trades  {view.closed_trades}",
-        f"ledger         {view.records} records, chain verified, head {(view.ledger_head or '')[:16]}",
+        f"ledger         {view.records} records, chain verified, "
+        f"head {(view.ledger_head or '')[:16]}",
     )
 
 

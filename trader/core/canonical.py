@@ -8,7 +8,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import Enum
@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 T = TypeVar("T")
+Reader = Callable[[Any], Any]
 Primitive = None | bool | int | float | str | list["Primitive"] | dict[str, "Primitive"]
 
 
@@ -26,31 +27,44 @@ def to_primitive(value: Any) -> Primitive:
     equal, are one text. Raises TypeError for a type it does not know and ValueError for NaN,
     infinity or a naive datetime: such a value has no single way to be written.
     """
-    if value is None or (isinstance(value, bool | str) and not isinstance(value, Enum)):
-        return value
-    if isinstance(value, Enum):
-        return to_primitive(value.value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{value!r} cannot be recorded")
-        return int(value) if value.is_integer() else float(value)
-    if isinstance(value, int):
-        return value
-    if isinstance(value, Decimal):
-        return _decimal_text(value)
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ValueError(f"a time zone is missing from {value!r}")
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: to_primitive(getattr(value, name)) for name in _names(type(value))}
-    if isinstance(value, Mapping):
-        return {str(key): to_primitive(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_primitive(item) for item in value]
-    raise TypeError(f"{type(value).__name__} cannot be recorded")
+    return _writer(typing.cast(Any, type(value)))(value)
+
+
+@cache
+def _writer(kind: type) -> Callable[[Any], Primitive]:
+    """How values of one type are written; found once, since records are written by the thousand."""
+    if issubclass(kind, Enum):
+        return lambda value: to_primitive(value.value)
+    if issubclass(kind, bool | str | int | types.NoneType):
+        return lambda value: value
+    if issubclass(kind, float):
+        return _write_float
+    if issubclass(kind, Decimal):
+        return _decimal_text
+    if issubclass(kind, datetime):
+        return _write_datetime
+    if issubclass(kind, date):
+        return lambda value: value.isoformat()
+    if dataclasses.is_dataclass(kind):
+        names = _names(kind)
+        return lambda value: {name: to_primitive(getattr(value, name)) for name in names}
+    if issubclass(kind, Mapping):
+        return lambda value: {str(key): to_primitive(item) for key, item in value.items()}
+    if issubclass(kind, list | tuple):
+        return lambda value: [to_primitive(item) for item in value]
+    raise TypeError(f"{kind.__name__} cannot be recorded")
+
+
+def _write_float(value: float) -> float | int:
+    if not math.isfinite(value):
+        raise ValueError(f"{value!r} cannot be recorded")
+    return int(value) if value.is_integer() else float(value)
+
+
+def _write_datetime(value: datetime) -> str:
+    if value.tzinfo is None:
+        raise ValueError(f"a time zone is missing from {value!r}")
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _decimal_text(value: Decimal) -> str:
@@ -87,7 +101,7 @@ def from_primitive(kind: type[T], value: Any) -> T:
     Raises TypeError or ValueError when `value` does not have that shape; unknown and missing
     fields, NaN, infinity and naive datetimes are refused.
     """
-    return typing.cast(T, _rebuild(kind, value))
+    return typing.cast(T, _reader(typing.cast(Any, kind))(value))
 
 
 @cache
@@ -96,65 +110,92 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _rebuild(kind: Any, value: Any) -> Any:
+def _reader(kind: Any) -> Reader:
+    """How values of one type are read back; found once, as transcripts are read at every turn."""
     origin = get_origin(kind)
     if origin is Union or origin is types.UnionType:
-        options = get_args(kind)
-        if value is None and type(None) in options:
-            return None
-        (kind,) = [
-            option for option in options if option is not type(None)
-        ]  # only X | None is used
-        return _rebuild(kind, value)
+        (inner,) = [
+            option for option in get_args(kind) if option is not type(None)
+        ]  # X | None only
+        read = _reader(inner)
+        return lambda value: None if value is None else read(value)
     if origin is typing.Literal:
-        if value not in get_args(kind):
-            raise ValueError(f"{value!r} is none of {get_args(kind)}")
-        return value
+        return _literal_reader(get_args(kind))
     if origin is not None:
-        return _rebuild_container(kind, origin, value)
+        return _container_reader(origin, get_args(kind))
     if dataclasses.is_dataclass(kind):
-        return _rebuild_dataclass(typing.cast(type, kind), value)
+        return _dataclass_reader(typing.cast(type, kind))
     if kind is datetime:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise ValueError(f"a time zone is missing from {value!r}")
-        return moment
+        return _read_datetime
     if kind is date:
-        return date.fromisoformat(value)
+        return date.fromisoformat
     if issubclass(kind, Enum):
-        return kind(value)
+        return typing.cast(Reader, kind)
     if kind in (Decimal, float):
-        return _rebuild_number(kind, value)
+        return lambda value: _read_number(kind, value)
+    return lambda value: _read_plain(kind, value)
+
+
+def _literal_reader(words: tuple[Any, ...]) -> Reader:
+    def read(value: Any) -> Any:
+        if value not in words:
+            raise ValueError(f"{value!r} is none of {words}")
+        return value
+
+    return read
+
+
+def _container_reader(origin: type, items: tuple[Any, ...]) -> Reader:
+    if issubclass(origin, Mapping):
+        read_item = _reader(items[1])
+
+        def read_mapping(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise TypeError(f"expected a mapping, got {value!r}")
+            return {key: read_item(item) for key, item in value.items()}
+
+        return read_mapping
+    endless = len(items) == 2 and items[1] is Ellipsis
+    readers = tuple(_reader(item) for item in (items[:1] if endless else items))
+
+    def read_tuple(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise TypeError(f"expected a list, got {value!r}")
+        if endless:
+            return tuple([readers[0](item) for item in value])
+        return tuple([read(item) for read, item in zip(readers, value, strict=True)])
+
+    return read_tuple
+
+
+def _dataclass_reader(kind: type) -> Reader:
+    readers: dict[str, Reader] = {}  # filled at the first value: a type may hold others of itself
+
+    def read(value: Any) -> Any:
+        if not readers:
+            hints = typing.get_type_hints(kind)
+            readers.update({name: _reader(hints[name]) for name in _names(kind)})
+        if not isinstance(value, dict) or value.keys() != readers.keys():
+            raise ValueError(f"not a {kind.__name__}: {value!r}")
+        return kind(**{name: readers[name](item) for name, item in value.items()})
+
+    return read
+
+
+def _read_datetime(value: Any) -> datetime:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
+        raise ValueError(f"a time zone is missing from {value!r}")
+    return moment
+
+
+def _read_plain(kind: type, value: Any) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"expected {kind.__name__}, got {value!r}")
     return value
 
 
-def _rebuild_container(kind: Any, origin: type, value: Any) -> Any:
-    items = get_args(kind)
-    if issubclass(origin, Mapping):
-        if not isinstance(value, dict):
-            raise TypeError(f"expected a mapping, got {value!r}")
-        return {key: _rebuild(items[1], item) for key, item in value.items()}
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, got {value!r}")
-    if len(items) == 2 and items[1] is Ellipsis:
-        return tuple(_rebuild(items[0], item) for item in value)
-    return tuple(_rebuild(of, item) for of, item in zip(items, value, strict=True))
-
-
-def _rebuild_dataclass(kind: type, value: Any) -> Any:
-    hints = _hints(kind)
-    if not isinstance(value, dict) or value.keys() != set(_names(kind)):
-        raise ValueError(f"not a {kind.__name__}: {value!r}")
-    return kind(**{name: _rebuild(hints[name], item) for name, item in value.items()})
-
-
-def _rebuild_number(kind: type[Decimal] | type[float], value: Any) -> Decimal | float:
+def _read_number(kind: type[Decimal] | type[float], value: Any) -> Decimal | float:
     """Decimals are written as strings, floats as JSON numbers; both must be finite."""
     written = isinstance(value, str if kind is Decimal else int | float)
     if not written or isinstance(value, bool):

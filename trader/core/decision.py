@@ -1,9 +1,9 @@
-"""From a signal to a verdict: what is claimed, what is checked, what is decided, what is recorded."""
+"""From a signal to a verdict: what is claimed, checked, decided and recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -27,7 +27,10 @@ class Decision(StrEnum):
 
 
 class FlagCode(StrEnum):
-    """Why a debate or the gate said no. `trader explain CODE` prints the text in trader/core/flags.py."""
+    """Why a debate or the gate said no.
+
+    `trader explain CODE` prints the text in trader/core/flags.py.
+    """
 
     DATA_INTEGRITY_FAILURE = "DATA_INTEGRITY_FAILURE"
     STALE_DATA = "STALE_DATA"
@@ -195,7 +198,7 @@ def debater_words(debater: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskInputs:
-    """Everything the risk gate looks at besides the verdict; all of it computed from the data and the account.
+    """Everything the risk gate looks at besides the verdict, computed from data and account.
 
     close, atr        USD per share at the decision bar
     open_buy_value    USD of buys already waiting, in all and in this symbol
@@ -244,7 +247,6 @@ class CycleRecord:
     risk_inputs: RiskInputs
     risk: RiskDecision
     intent: OrderIntent | None
-    refusal: str = field(default="")  # the broker's words, when it refused the order
 
 
 class EvidenceIndex:
@@ -254,6 +256,7 @@ class EvidenceIndex:
         self.items = tuple(evidence)
         self._by_id = {fact.evidence_id: fact for fact in self.items}
         self._by_name = {fact.name: fact for fact in self.items}
+        self._by_prefix: dict[str, tuple[Evidence, ...]] = {}
         if not len(self._by_id) == len(self._by_name) == len(self.items):
             raise ValueError("evidence ids and names must be unique within a decision")
 
@@ -272,4 +275,8 @@ class EvidenceIndex:
 
     def starting(self, prefix: str) -> tuple[Evidence, ...]:
         """Facts whose name starts with `prefix`, in the order of their numbers."""
-        return tuple(fact for fact in self.items if fact.name.startswith(prefix))
+        if prefix not in self._by_prefix:
+            self._by_prefix[prefix] = tuple(
+                fact for fact in self.items if fact.name.startswith(prefix)
+            )
+        return self._by_prefix[prefix]

@@ -7,7 +7,7 @@ TraderError
 ├── EndpointError         an outside service failed; retried with backoff where that is safe
 ├── BudgetError           tokens or money are spent; no further call
 ├── LockHeldError         another run owns this state folder
-├── StateError            the state folder cannot be read or written, or its records contradict each other
+├── StateError            the state folder cannot be used, or its records contradict each other
 └── UsageError            the command asks for something that does not exist
 """
 

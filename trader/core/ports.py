@@ -1,4 +1,4 @@
-"""The seams: one Protocol for each thing outside, each with an embedded default that needs nothing."""
+"""The seams: one Protocol for each thing outside, with an embedded default that needs nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trader.core.decision import Argument, Candidate, Debate, Evidence, Rebuttal, Style
+from trader.core.decision import (
+    Argument,
+    Candidate,
+    Debate,
+    Evidence,
+    EvidenceIndex,
+    Rebuttal,
+    Style,
+)
 from trader.core.market import BarSeries, Timeframe
 from trader.core.trading import Fill, Order, OrderIntent, Portfolio
 
@@ -40,8 +48,9 @@ class MarketData(Protocol):
 
 
 class Broker(Protocol):
-    """An account that trades. Implementation: AlpacaBroker, over the embedded exchange or Alpaca's paper API.
+    """An account that trades.
 
+    Implementation: AlpacaBroker, over the embedded exchange or Alpaca's paper API.
     Every method raises EndpointError when the service cannot be reached or understood.
     """
 
@@ -74,7 +83,10 @@ class SimulatedMarket(Protocol):
         """Market time, UTC."""
 
     def advance(self, to: datetime) -> None:
-        """Match every bar that became available up to `to` against the open orders; ValueError if `to` lies behind."""
+        """Match every bar that became available up to `to` against the open orders.
+
+        Raises ValueError if `to` lies behind.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,13 +114,19 @@ class Strategy(Protocol):
 
     @property
     def entry_rule(self) -> tuple[str, str] | None:
-        """Names in `features` of the value and of the line it must cross upwards; None without a crossing."""
+        """Names in `features` of the value and of the line it must cross upwards.
+
+        None without a crossing.
+        """
 
     def crossings(self, bars: BarSeries) -> Crossings:
-        """Every bar on which the rule says enter or leave; all False while there is too little history."""
+        """Every bar on which the rule says enter or leave; all False while history is too short."""
 
     def features(self, bars: BarSeries, index: int) -> Mapping[str, float]:
-        """The numbers the rule looked at on bar `index`, by name; those of the bar before as `<name>_previous`."""
+        """The numbers the rule looked at on bar `index`, by name.
+
+        Those of the bar before stand under `<name>_previous`.
+        """
 
     def reason(self, bars: BarSeries, index: int) -> str:
         """One sentence saying, with numbers, why the rule fired on bar `index`."""
@@ -121,7 +139,7 @@ class ChatRequest:
     role: Literal["bull", "bear"]
     round: int
     candidate: Candidate
-    evidence: Sequence[Evidence]
+    evidence: EvidenceIndex
     arguments: Sequence[Argument]
     rebuttals: Sequence[Rebuttal]
 
@@ -154,4 +172,4 @@ class Deliberation(Protocol):
     def deliberate(
         self, candidate: Candidate, evidence: Sequence[Evidence], cycle_id: str
     ) -> Debate:
-        """Hold the debate to its end; every failure inside is a NO_GO with its flag, never an exception."""
+        """Hold the debate to its end; a failure inside is a flagged NO_GO, never an exception."""

@@ -18,7 +18,10 @@ CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookedFill:
-    """A fill with the trade it belongs to. slippage: USD that the fill price lost against the market."""
+    """A fill with the trade it belongs to.
+
+    slippage  USD that the fill price lost against the market
+    """
 
     fill: Fill
     trade_id: str  # cycle id of the entry
@@ -80,7 +83,8 @@ class Book:
     def apply(self, booked: BookedFill) -> Trade:
         """Book one fill; the trade it belongs to.
 
-        Raises StateError for a sale of shares that the trade does not hold: the records contradict each other.
+        Raises StateError for a sale of shares that the trade does not hold: the records contradict
+        each other.
         """
         fill = booked.fill
         value = fill.quantity * fill.price
@@ -97,7 +101,8 @@ class Book:
             found = self.trades.get(booked.trade_id)
             if found is None or found.open_quantity < fill.quantity:
                 raise StateError(
-                    f"fill {fill.execution_id} sells {fill.quantity} {fill.symbol} that trade {booked.trade_id} does not hold"
+                    f"fill {fill.execution_id} sells {fill.quantity} {fill.symbol} "
+                    f"that trade {booked.trade_id} does not hold"
                 )
             trade = found
             trade.exit_quantity += fill.quantity
@@ -133,7 +138,7 @@ class Book:
         )
 
     def require_agreement(self, portfolio: Portfolio) -> None:
-        """Raise StateError when the broker's cash or shares are not those of the book, to the cent."""
+        """Raise StateError unless the broker's cash and shares equal the book's, to the cent."""
         theirs = {held.symbol: held.quantity for held in portfolio.positions if held.quantity}
         if theirs != self.quantities:
             raise StateError(

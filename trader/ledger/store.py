@@ -1,8 +1,9 @@
 """Append-only SQLite records, each carrying the hash of the one before.
 
 One row per event: `run`, `slot`, `cycle`, `intent`, `order`, `fill`, `result`. The hash of a row is
-SHA-256(previous hash + kind + record id + canonical JSON of the body), so that no row can be changed,
-dropped or put in between unseen. Host facts and durations are kept in `telemetry`, outside the chain.
+SHA-256(previous hash + kind + record id + canonical JSON of the body), so that no row can be
+changed, dropped or put in between unseen. Host facts and durations are kept in `telemetry`, outside
+the chain.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class Ledger:
     """The records of one state folder or of one backtest.
 
     path     file of the ledger, made with its folder when missing; None keeps it in memory
-    durable  True commits every record before `append` returns (WAL, synchronous FULL); False gathers
-             records until `commit` or `close`, for a backtest that can be run again
+    durable  True commits every record before `append` returns (WAL, synchronous FULL); False
+             gathers records until `commit` or `close`, for a backtest that can be run again
 
     Raises StateError when the file cannot be opened, is newer than this code or is not a ledger.
     """
@@ -89,7 +90,8 @@ class Ledger:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > len(MIGRATIONS):
             raise StateError(
-                f"the ledger {self.path} has version {version}, this program knows {len(MIGRATIONS)}: update it"
+                f"the ledger {self.path} has version {version}, "
+                f"this program knows {len(MIGRATIONS)}: update it"
             )
         for number in range(version, len(MIGRATIONS)):
             self._db.executescript(
@@ -186,7 +188,10 @@ class Ledger:
         return self.record(kind, row[0]) if row else None
 
     def verify(self) -> int:
-        """Walk the whole chain; the number of records, or StateError naming the first that does not fit."""
+        """Walk the whole chain; the number of records.
+
+        Raises StateError naming the first record that does not fit.
+        """
         previous, count = GENESIS, 0
         rows = self._db.execute(
             "SELECT seq, kind, record_id, body, previous, hash FROM records ORDER BY seq"
@@ -203,5 +208,5 @@ class Ledger:
 
 
 def chain_hash(previous: str, kind: str, record_id: str, body: str) -> str:
-    """Hash of a record: SHA-256 over the previous hash, kind, id and canonical JSON, line by line."""
+    """Hash of a record: SHA-256 of the previous hash, kind, id and canonical JSON, line by line."""
     return hashlib.sha256(f"{previous}\n{kind}\n{record_id}\n{body}".encode()).hexdigest()

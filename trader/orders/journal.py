@@ -31,7 +31,10 @@ class JournaledIntent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderOutcome:
-    """What became of a sent intent. Leg ids are the broker's; refusal holds its words when it said no."""
+    """What became of a sent intent.
+
+    Leg ids are the broker's; refusal holds its words when it said no.
+    """
 
     client_order_id: str
     order_id: str | None
@@ -88,7 +91,7 @@ class OrderJournal:
         self._know_outcome(outcome)
 
     def write_fill(self, fill: Fill) -> BookedFill:
-        """Book a fill under its execution id; a second booking of the same id is refused by the ledger."""
+        """Book a fill under its execution id; the ledger refuses a second booking of that id."""
         trade_id, reason, order_type = self._meaning.get(
             fill.order_id, (f"unknown-{fill.order_id}", "other", OrderType.MARKET)
         )

@@ -1,7 +1,8 @@
-"""The order manager: intent, send, outcome; in doubt it asks the broker and never sends twice blindly."""
+"""The order manager: intent, send, outcome; in doubt it asks the broker, never resends blindly."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from trader.core.errors import EndpointError, OrderRefusedError
@@ -27,19 +28,23 @@ class OrderManager:
     def submit(self, intent: OrderIntent, *, trade_id: str, purpose: Purpose) -> Order:
         """Write the intent down, send it once, write the outcome down.
 
-        Raises OrderRefusedError when the broker says no (recorded), EndpointError when the outcome stays
-        unknown (left open for `resolve`).
+        Raises OrderRefusedError when the broker says no (recorded), EndpointError when the outcome
+        stays unknown (left open for `resolve`).
         """
+        self.write(intent, trade_id=trade_id, purpose=purpose)
+        return self.send(intent)
+
+    def write(self, intent: OrderIntent, *, trade_id: str, purpose: Purpose) -> None:
+        """Write down what is about to be sent; from here on `resolve` sees to it."""
         self.journal.write_intent(
             JournaledIntent(intent=intent, trade_id=trade_id, purpose=purpose)
         )
-        return self._send(intent)
 
     def resolve(self) -> tuple[str, ...]:
-        """Settle every intent without an outcome, by its client order id; the ids that were settled.
+        """Settle every intent without an outcome, by its client order id; the ids of those settled.
 
-        An intent that the broker never saw is sent now under the same id: the decision stands, and the broker
-        refuses a second order with that id.
+        An intent that the broker never saw is sent now under the same id: the decision stands, and
+        the broker refuses a second order with that id.
         """
         settled = []
         for journaled in self.journal.unresolved():
@@ -49,13 +54,14 @@ class OrderManager:
                 self.journal.write_order(order)
             else:
                 try:
-                    self._send(journaled.intent)
+                    self.send(journaled.intent)
                 except (OrderRefusedError, EndpointError):
                     continue
             settled.append(key)
         return tuple(settled)
 
-    def _send(self, intent: OrderIntent) -> Order:
+    def send(self, intent: OrderIntent) -> Order:
+        """Send an intent that was written down, once, and write its outcome down; see `submit`."""
         try:
             order = self._broker.submit(intent)
         except OrderRefusedError as exc:
@@ -69,7 +75,7 @@ class OrderManager:
         fills = self._broker.fills(after=self.journal.last_execution_id)
         return tuple(self.journal.write_fill(fill) for fill in fills)
 
-    def leave(self, trade: Trade, live: tuple[Order, ...]) -> Order:
+    def leave(self, trade: Trade, live: Sequence[Order]) -> Order:
         """Cancel what waits for a trade and sell its shares at the next open.
 
         live  orders still open at the broker, legs included, flat

@@ -11,7 +11,7 @@ from trader.orders.journal import OrderJournal
 
 
 def unprotected(journal: OrderJournal, live: Sequence[Order]) -> tuple[tuple[Trade, Decimal], ...]:
-    """Open trades whose shares no live stop and no live exit covers, with the stop price each should have.
+    """Open trades whose shares no live stop and no live exit covers, each with its due stop price.
 
     live  orders still open at the broker, legs included, flat
     """

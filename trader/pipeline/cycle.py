@@ -6,61 +6,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from strategies.kernels.dispatch import KernelSet
-from trader.core.canonical import sha256_of
 from trader.core.clock import SessionCalendar
-from trader.core.costs import Costs
-from trader.core.decision import (
-    Candidate,
-    CycleRecord,
-    Debate,
-    Decision,
-    Evidence,
-    RiskDecision,
-    RiskInputs,
-    Signal,
-)
+from trader.core.decision import CycleRecord, Debate, Decision, RiskInputs
 from trader.core.errors import DataIntegrityError, EndpointError, OrderRefusedError
-from trader.core.market import BarSeries, Timeframe, from_ns, to_ns
+from trader.core.market import BarSeries, from_ns
 from trader.core.ports import Broker, Crossings, Deliberation, MarketData, SimulatedMarket, Strategy
-from trader.core.trading import (
-    Order,
-    OrderClass,
-    OrderIntent,
-    OrderType,
-    Portfolio,
-    Side,
-    TimeInForce,
-    money,
-    tick_down,
-)
+from trader.core.trading import Order, Portfolio, Side, money
 from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.orders.manager import OrderManager
 from trader.orders.protection import exit_waits, unprotected
-from trader.pipeline.evidence import AccountView, gather
-from trader.pipeline.freshness import bars_behind, newest_expected, unfit
-from trader.pipeline.levels import Levels, entry_levels, track_record
+from trader.pipeline.candidates import (
+    Candidates,
+    CycleSettings,
+    Prepared,
+    fired_bar,
+    strategy_of,
+)
+from trader.pipeline.evidence import AccountView
+from trader.pipeline.freshness import newest_expected, unfit
+from trader.pipeline.intents import order_intent, reserved_by_symbol
 from trader.pipeline.records import Exit, Skipped, SlotRecord
-from trader.pipeline.slots import PERIODS_PER_YEAR, Slot
-from trader.risk.gate import CASH_COLLAR, RiskLimits, review
+from trader.pipeline.slots import Slot
+from trader.risk.gate import CASH_COLLAR, review
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleSettings:
-    """What every decision of a run has in common."""
-
-    run_id: str
-    timeframe: Timeframe
-    symbols: tuple[str, ...]
-    atr_window: int
-    atr_multiple: float
-    costs: Costs
-    limits: RiskLimits
-    debated: bool  # False only for the baseline without debate
+Fired = dict[tuple[str, str], Crossings]  # symbol and strategy -> where its rules fire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +43,12 @@ class SlotResult:
     cycles: tuple[CycleRecord, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A candidate with everything the debate and the gate will read."""
-
-    cycle_id: str
-    candidate: Candidate
-    evidence: tuple[Evidence, ...]
-    account: AccountView
-    bars: BarSeries
-    atr: float
-
-
 class Cycle:
-    """Runs slot after slot against one account. Deterministic: same bars, settings and replies, same records."""
+    """Runs slot after slot against one account.
+
+    Deterministic: the same bars, settings and replies leave the same records. A slot that was cut
+    short may be run again: what it has decided stands, what it has sent is not sent twice.
+    """
 
     def __init__(
         self,
@@ -102,9 +65,11 @@ class Cycle:
         kernels: KernelSet,
     ) -> None:
         self._settings, self._data, self._calendar = settings, data, calendar
-        self._strategies = {strategy.name: strategy for strategy in strategies}
         self._deliberation, self._broker, self._market = deliberation, broker, market
-        self._orders, self._ledger, self._kernels = orders, ledger, kernels
+        self._orders, self._ledger = orders, ledger
+        self.candidates = Candidates(
+            settings=settings, calendar=calendar, strategies=strategies, kernels=kernels
+        )
 
     @property
     def run_id(self) -> str:
@@ -120,22 +85,19 @@ class Cycle:
         portfolio = self._broker.portfolio()
         self._orders.journal.book.require_agreement(portfolio)
         live = _flat(self._broker.orders())
-        protected = tuple(
-            trade.trade_id
-            for trade, stop in unprotected(self._orders.journal, live)
-            if self._orders.protect(trade, stop)
-        )
-        bars, refused = self._bars(slot)
-        crossings = {
-            (symbol, name): strategy.crossings(series)
-            for symbol, series in bars.items()
-            for name, strategy in self._strategies.items()
-        }
+        protected = self._protect(live)
         if protected:
             live = _flat(self._broker.orders())
-        exits = self._exits(slot, bars, crossings, live)
-        prepared, skipped = self._candidates(slot, bars, crossings, portfolio, live)
+        bars, refused = self._bars(slot)
+        fired = {
+            (symbol, name): strategy.crossings(series)
+            for symbol, series in bars.items()
+            for name, strategy in self.candidates.strategies.items()
+        }
+        exits = self._exits(slot, bars, fired, live)
+        prepared, skipped, decided = self._candidates(slot, bars, fired, portfolio, live)
         cycles = self._enter(prepared, portfolio, live)
+        taken = (*decided, *(cycle.cycle_id for cycle in cycles))
         record = SlotRecord(
             session=slot.session,
             as_of=slot.as_of,
@@ -149,10 +111,23 @@ class Cycle:
             resolved=resolved,
             protected=protected,
             skipped=skipped,
-            cycles=tuple(cycle.cycle_id for cycle in cycles),
+            cycles=taken,
+            refusals=self._refusals(taken),
         )
-        self._ledger.append("slot", f"{self._settings.run_id}-{slot.as_of:%Y%m%dT%H%M}", record)
+        self._ledger.append("slot", f"{self.run_id}-{slot.as_of:%Y%m%dT%H%M}", record)
         return SlotResult(slot=record, fills=fills, cycles=cycles)
+
+    def _refusals(self, taken: Sequence[str]) -> dict[str, str]:
+        outcomes = {key: self._orders.journal.outcome_of_entry(key) for key in taken}
+        return {key: found.refusal for key, found in outcomes.items() if found and found.refusal}
+
+    def _protect(self, live: Sequence[Order]) -> tuple[str, ...]:
+        """Give every trade that lost its stop a new one; ids of those that got it."""
+        found = []
+        for trade, stop in unprotected(self._orders.journal, live):
+            self._orders.protect(trade, stop)
+            found.append(trade.trade_id)
+        return tuple(found)
 
     def _bars(self, slot: Slot) -> tuple[dict[str, BarSeries], dict[str, str]]:
         """Bars known now, and the symbols whose bars are not fit for a decision."""
@@ -171,21 +146,17 @@ class Cycle:
         return found, refused
 
     def _exits(
-        self,
-        slot: Slot,
-        bars: dict[str, BarSeries],
-        crossings: dict[tuple[str, str], Crossings],
-        live: tuple[Order, ...],
+        self, slot: Slot, bars: dict[str, BarSeries], fired: Fired, live: Sequence[Order]
     ) -> tuple[Exit, ...]:
-        """Sell at the next open whatever a strategy wants to leave; nothing here asks the debate or the gate."""
+        """Sell at the next open whatever a strategy wants to leave; nobody is asked."""
         journal = self._orders.journal
         exits = []
         for trade in journal.book.open_trades():
             name = strategy_of(trade.trade_id)
-            series, crossed = bars.get(trade.symbol), crossings.get((trade.symbol, name))
+            series, crossed = bars.get(trade.symbol), fired.get((trade.symbol, name))
             if series is None or crossed is None or exit_waits(journal, trade, live):
                 continue
-            index = _fired(crossed.exit, series, slot)
+            index = fired_bar(crossed.exit, series, slot)
             if index is None:
                 continue
             try:
@@ -198,7 +169,7 @@ class Cycle:
                     trade_id=trade.trade_id,
                     symbol=trade.symbol,
                     strategy=name,
-                    reason=self._strategies[name].reason(series, index),
+                    reason=self.candidates.strategies[name].reason(series, index),
                     client_order_id=sent,
                     problem=problem,
                 )
@@ -209,44 +180,45 @@ class Cycle:
         self,
         slot: Slot,
         bars: dict[str, BarSeries],
-        crossings: dict[tuple[str, str], Crossings],
+        fired: Fired,
         portfolio: Portfolio,
-        live: tuple[Order, ...],
-    ) -> tuple[list[Prepared], tuple[Skipped, ...]]:
+        live: Sequence[Order],
+    ) -> tuple[list[Prepared], tuple[Skipped, ...], tuple[str, ...]]:
+        """Candidates to debate, signals that are not debated, and ids decided before in this slot."""
+        waiting = reserved_by_symbol(live, _closes(bars))
         prepared: list[Prepared] = []
         skipped: list[Skipped] = []
-        for symbol, series in bars.items():
-            for name, strategy in self._strategies.items():
-                index = _fired(crossings[symbol, name].entry, series, slot)
-                if index is None:
-                    continue
-                if self._holds(symbol, name, live):
-                    skipped.append(
-                        Skipped(symbol=symbol, strategy=name, reason="already held or ordered")
-                    )
-                    continue
-                account = AccountView(
-                    portfolio=portfolio, open_buy_value_symbol=_open_buys(live, series)
-                )
-                ready = self.prepare(
-                    slot, series, strategy, crossings[symbol, name], index, account
-                )
-                if ready is None:
-                    skipped.append(
-                        Skipped(
-                            symbol=symbol, strategy=name, reason="not enough history for an ATR"
-                        )
-                    )
-                else:
-                    prepared.append(ready)
-        return prepared, tuple(skipped)
+        decided: list[str] = []
+        for (symbol, name), crossed in fired.items():
+            series = bars[symbol]
+            index = fired_bar(crossed.entry, series, slot)
+            if index is None:
+                continue
+            identity = self.candidates.identity(symbol, name, series, index)
+            if self._ledger.record("cycle", identity) is not None:
+                decided.append(identity)
+                continue
+            if self._holds(symbol, name, live):
+                reason = "already held or ordered"
+                skipped.append(Skipped(symbol=symbol, strategy=name, reason=reason))
+                continue
+            account = AccountView(
+                portfolio=portfolio, open_buy_value_symbol=waiting.get(symbol, Decimal(0))
+            )
+            ready = self.candidates.prepare(
+                slot, series, self.candidates.strategies[name], crossed, index, account
+            )
+            if ready is None:
+                reason = "not enough history for an ATR"
+                skipped.append(Skipped(symbol=symbol, strategy=name, reason=reason))
+            else:
+                prepared.append(ready)
+        return prepared, tuple(skipped), tuple(decided)
 
-    def _holds(self, symbol: str, strategy: str, live: tuple[Order, ...]) -> bool:
+    def _holds(self, symbol: str, strategy: str, live: Sequence[Order]) -> bool:
         """Whether this strategy already has shares, or a buy on its way, in this symbol."""
         journal = self._orders.journal
-        if any(
-            strategy_of(trade.trade_id) == strategy for trade in journal.book.open_trades(symbol)
-        ):
+        if any(strategy_of(held.trade_id) == strategy for held in journal.book.open_trades(symbol)):
             return True
         waiting = {order.client_order_id for order in live if order.side is Side.BUY}
         return any(
@@ -256,99 +228,8 @@ class Cycle:
             for item in journal.intents.values()
         )
 
-    def prepare(
-        self,
-        slot: Slot,
-        series: BarSeries,
-        strategy: Strategy,
-        crossed: Crossings,
-        index: int,
-        account: AccountView,
-        *,
-        fired: bool = True,
-    ) -> Prepared | None:
-        """Levels, evidence and candidate of one signal; None without an ATR.
-
-        series  bars known at the slot; index: the one that crossed
-        fired   False for a debate that a person asked for although no signal fired
-        """
-        settings = self._settings
-        atr = self._kernels.atr(series.high, series.low, series.close, settings.atr_window)
-        newest = float(atr[-1])
-        levels = entry_levels(
-            float(series.close[-1]), newest, settings.atr_multiple, settings.costs
-        )
-        if levels is None:
-            return None
-        signal = self._signal(slot, series, strategy, index, fired=fired)
-        evidence = gather(
-            series,
-            signal=signal,
-            strategy=strategy,
-            levels=levels,
-            atr=atr,
-            record=track_record(
-                series,
-                crossed,
-                atr,
-                atr_multiple=settings.atr_multiple,
-                costs=settings.costs,
-                kernels=self._kernels,
-            ),
-            account=account,
-            bars_behind=bars_behind(series, self._calendar, slot),
-            costs=settings.costs,
-            kernels=self._kernels,
-            periods_per_year=PERIODS_PER_YEAR[settings.timeframe],
-        )
-        return Prepared(
-            cycle_id=cycle_id(settings.run_id, signal),
-            candidate=_candidate(signal, levels, fired=fired),
-            evidence=evidence,
-            account=account,
-            bars=series,
-            atr=newest,
-        )
-
-    def prepare_all(self, slot: Slot, series: BarSeries, account: AccountView) -> list[Prepared]:
-        """Every strategy's candidate on these bars; `fired` is False where its rule did not cross."""
-        found = []
-        for strategy in self._strategies.values():
-            crossed = strategy.crossings(series)
-            index = _fired(crossed.entry, series, slot)
-            ready = self.prepare(
-                slot,
-                series,
-                strategy,
-                crossed,
-                len(series) - 1 if index is None else index,
-                account,
-                fired=index is not None,
-            )
-            if ready is not None:
-                found.append(ready)
-        return found
-
-    def _signal(
-        self, slot: Slot, series: BarSeries, strategy: Strategy, index: int, *, fired: bool
-    ) -> Signal:
-        bar_at = from_ns(series.timestamp[index])
-        identity = [self._settings.run_id, strategy.name, series.symbol, bar_at]
-        return Signal(
-            signal_id=f"S-{sha256_of(identity)[:16]}",
-            strategy=strategy.name,
-            style=strategy.style,
-            symbol=series.symbol,
-            side="buy",
-            strength=1.0 if fired else 0.0,
-            bar_at=bar_at,
-            as_of=slot.as_of,
-            features=dict(strategy.features(series, index)),
-            reason=strategy.reason(series, index),
-        )
-
     def _enter(
-        self, prepared: list[Prepared], portfolio: Portfolio, live: tuple[Order, ...]
+        self, prepared: Sequence[Prepared], portfolio: Portfolio, live: Sequence[Order]
     ) -> tuple[CycleRecord, ...]:
         """Debate every candidate, then spend the cash on the best first."""
         held = [
@@ -356,28 +237,16 @@ class Cycle:
             for item in prepared
         ]
         held.sort(key=lambda pair: _rank(*pair))
-        waiting = {
-            symbol: sum(
-                (
-                    _reserved(order, self._closes(prepared))
-                    for order in live
-                    if order.symbol == symbol
-                ),
-                Decimal(0),
-            )
-            for symbol in {order.symbol for order in live if order.side is Side.BUY}
-        }
+        closes = _closes({item.bars.symbol: item.bars for item in prepared})
+        waiting = reserved_by_symbol(live, closes)
         return tuple(self._decide(item, debate, portfolio, waiting) for item, debate in held)
-
-    def _closes(self, prepared: list[Prepared]) -> dict[str, float]:
-        return {item.bars.symbol: float(item.bars.close[-1]) for item in prepared}
 
     def _decide(
         self, item: Prepared, debate: Debate, portfolio: Portfolio, waiting: dict[str, Decimal]
     ) -> CycleRecord:
-        """Gate, journal, submit, record. `waiting`: USD of open buys by symbol, grown by what is bought here."""
-        settings, series = self._settings, item.bars
-        symbol, as_of = series.symbol, item.candidate.signal.as_of
+        """Gate, record, submit. waiting: USD of open buys by symbol, grown by what is bought here."""
+        settings, series, symbol = self._settings, item.bars, item.bars.symbol
+        as_of = item.candidate.signal.as_of
         inputs = RiskInputs(
             symbol=symbol,
             as_of=as_of,
@@ -398,14 +267,6 @@ class Cycle:
             target_required=settings.debated,
         )
         intent = order_intent(item.candidate, debate, risk) if risk.approved else None
-        refusal = ""
-        if intent is not None:
-            try:
-                self._orders.submit(intent, trade_id=item.cycle_id, purpose="entry")
-                reserved = intent.quantity * money(item.candidate.entry_price) * CASH_COLLAR
-                waiting[symbol] = waiting.get(symbol, Decimal(0)) + reserved
-            except (OrderRefusedError, EndpointError) as exc:
-                refusal = str(exc)
         record = CycleRecord(
             cycle_id=item.cycle_id,
             as_of=as_of,
@@ -420,78 +281,35 @@ class Cycle:
             risk_inputs=inputs,
             risk=risk,
             intent=intent,
-            refusal=refusal,
         )
-        self._ledger.append("cycle", item.cycle_id, record)
+        with (
+            self._ledger.transaction()
+        ):  # a decision and its intent are known together or not at all
+            self._ledger.append("cycle", item.cycle_id, record)
+            if intent is not None:
+                self._orders.write(intent, trade_id=item.cycle_id, purpose="entry")
+        if intent is not None:
+            cost = intent.quantity * money(item.candidate.entry_price) * CASH_COLLAR
+            waiting[symbol] = waiting.get(symbol, Decimal(0)) + cost
+            try:
+                self._orders.send(intent)
+            except OrderRefusedError:
+                waiting[symbol] -= cost  # recorded by the journal; nothing waits
+            except EndpointError:
+                pass  # perhaps it waits: its cash stays reserved until `resolve` knows
         return record
 
 
-def cycle_id(run_id: str, signal: Signal) -> str:
-    """Id of the decision on one signal: run, signal bar, symbol, strategy; so there is at most one."""
-    return f"{run_id}-{signal.bar_at:%Y%m%dT%H%M}-{signal.symbol}-{signal.strategy}"
-
-
-def strategy_of(trade_id: str) -> str:
-    """The strategy at the end of a cycle id."""
-    return trade_id.rsplit("-", 1)[-1]
-
-
-def order_intent(candidate: Candidate, debate: Debate, risk: RiskDecision) -> OrderIntent:
-    """The order that an approved verdict becomes: a market buy with its stop, and its target if it has one.
-
-    The client order id is derived from the verdict: the same decision can never become two orders.
-    """
-    verdict, signal = debate.verdict, candidate.signal
-    if verdict.stop_price is None:
-        raise ValueError(f"verdict {verdict.verdict_id} has no stop; nothing is bought without one")
-    target = verdict.target_price
-    digest = sha256_of([verdict.verdict_id, signal.signal_id])[:10]
-    return OrderIntent(
-        client_order_id=f"tr-{signal.as_of:%Y%m%d}-{signal.symbol}-{digest}-e",
-        symbol=signal.symbol,
-        side=Side.BUY,
-        quantity=Decimal(risk.quantity),
-        order_type=OrderType.MARKET,
-        order_class=OrderClass.BRACKET if target is not None else OrderClass.OTO,
-        time_in_force=TimeInForce.GTC,  # the legs inherit it; a DAY stop would end at the close
-        take_profit_price=tick_down(target) if target is not None else None,
-        stop_loss_price=tick_down(verdict.stop_price),
-    )
-
-
-def _candidate(signal: Signal, levels: Levels, *, fired: bool) -> Candidate:
-    return Candidate(signal=signal, entry_price=levels.entry, stop_price=levels.stop, fired=fired)
-
-
-def _fired(mask: NDArray[np.bool_], series: BarSeries, slot: Slot) -> int | None:
-    """Index of the newest True among the bars that became known since the slot before, or None."""
-    first = int(series.available_at.searchsorted(to_ns(slot.since), side="right"))
-    fired = np.flatnonzero(mask[first:])
-    return first + int(fired[-1]) if fired.size else None
-
-
 def _rank(item: Prepared, debate: Debate) -> tuple[bool, float, str, str]:
-    """GO before NO_GO, then the better expected value, then symbol and strategy so that ties are settled."""
+    """GO first, then the better expected value, then symbol and strategy so that ties are settled."""
     verdict, signal = debate.verdict, item.candidate.signal
     value = verdict.expected_value_r if verdict.expected_value_r is not None else 0.0
     return (verdict.decision is Decision.NO_GO, -value, signal.symbol, signal.strategy)
 
 
-def _open_buys(live: tuple[Order, ...], series: BarSeries) -> Decimal:
-    price = {series.symbol: float(series.close[-1])}
-    return sum(
-        (_reserved(order, price) for order in live if order.symbol == series.symbol), Decimal(0)
-    )
+def _closes(bars: dict[str, BarSeries]) -> dict[str, float]:
+    return {symbol: float(series.close[-1]) for symbol, series in bars.items()}
 
 
-def _reserved(order: Order, closes: dict[str, float]) -> Decimal:
-    """USD that an open buy may still cost, at its limit or a collar above the close."""
-    if order.side is not Side.BUY:
-        return Decimal(0)
-    close = closes.get(order.symbol)
-    price = order.limit_price or (money(close) * CASH_COLLAR if close is not None else Decimal(0))
-    return order.open_quantity * price
-
-
-def _flat(orders: tuple[Order, ...]) -> tuple[Order, ...]:
+def _flat(orders: Sequence[Order]) -> tuple[Order, ...]:
     return tuple(order for parent in orders for order in parent.with_legs())

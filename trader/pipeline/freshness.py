@@ -50,8 +50,8 @@ def bars_behind(series: BarSeries, calendar: SessionCalendar, slot: Slot) -> int
 def unfit(series: BarSeries, calendar: SessionCalendar, slot: Slot) -> str:
     """Why no decision may be based on these bars at this slot; empty when they are fit.
 
-    A gap inside the slot's own session refuses the slot; only bars that should be known by now count, so
-    that a bar that will be missing later is not foreseen.
+    A gap inside the slot's own session refuses the slot; only bars that should be known by now
+    count, so that a bar that will be missing later is not foreseen.
     """
     if not len(series):
         return f"{series.symbol}: no bars are known at {slot.as_of:%Y-%m-%d %H:%M} UTC"

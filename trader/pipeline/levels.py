@@ -1,4 +1,4 @@
-"""Entry, stop and the targets that may be proposed, with what this signal's past says about each."""
+"""Entry, stop and the targets that may be proposed, with what this signal's past says of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Levels:
 
 
 def entry_levels(close: float, atr: float, atr_multiple: float, costs: Costs) -> Levels | None:
-    """Levels of an entry decided at `close`; None when ATR or price leave no room for a stop above zero.
+    """Levels of an entry decided at `close`; None when ATR or price leave no stop above zero.
 
     entry = close × (1 + slippage); stop = entry − atr_multiple × ATR, rounded down to a tick.
     """
@@ -65,7 +65,7 @@ class TrackRecord:
         return int(self.result_r.size)
 
     def hits(self, distance_r: float) -> int:
-        """How many of the closed ones reached a target `distance_r` times their risk above the entry."""
+        """How many closed ones reached a target `distance_r` times their risk above the entry."""
         return int(np.count_nonzero(self.mfe_r >= distance_r))
 
     def probability(self, distance_r: float) -> float:
@@ -82,7 +82,7 @@ def track_record(
     costs: Costs,
     kernels: KernelSet,
 ) -> TrackRecord:
-    """The past of a signal up to the last bar of `bars`; the newest bar's own firing is not part of it."""
+    """The past of a signal up to the last bar of `bars`, without the newest bar's own firing."""
     entry = crossings.entry.copy()
     entry[-1:] = False
     _, exits, mfe_r, result_r = kernels.excursions(
@@ -100,11 +100,11 @@ def track_record(
 
 
 def target_levels(bars: BarSeries, levels: Levels, record: TrackRecord) -> dict[str, float | None]:
-    """Targets by name, USD rounded down to a tick; None where there is no such level above the entry.
+    """Targets by name, USD rounded down to a tick; None where no such level lies above the entry.
 
-    Prior highs of 20, 60 and 252 bars; the measured move, half the 60-bar range above the entry; the upper
-    quartile of this signal's own favourable excursions. Never a plain multiple of the risk: then reward:risk
-    would test nothing.
+    Prior highs of 20, 60 and 252 bars; the measured move, half the 60-bar range above the entry;
+    the upper quartile of this signal's own favourable excursions. Never a plain multiple of the
+    risk: then reward:risk would test nothing.
     """
     found: dict[str, float | None] = {}
     for window in HIGH_WINDOWS:

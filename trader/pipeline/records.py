@@ -41,6 +41,7 @@ class SlotRecord:
     resolved   client order ids whose unknown outcome was settled
     protected  trades that had lost their stop and got a new one
     cycles     ids of the decisions taken
+    refusals   cycle id -> the broker's words, where it refused the order
     """
 
     session: date
@@ -56,3 +57,4 @@ class SlotRecord:
     protected: tuple[str, ...]
     skipped: tuple[Skipped, ...]
     cycles: tuple[str, ...]
+    refusals: Mapping[str, str]

@@ -22,7 +22,10 @@ class Slot:
 
 
 def slot_times(calendar: SessionCalendar, timeframe: Timeframe, session: date) -> list[datetime]:
-    """The slots of one session: its close for daily bars, every second hour from the open for hourly bars."""
+    """The slots of one session: the close for daily bars, every second hour for hourly ones.
+
+    Hours are counted from the open.
+    """
     opened, closed = calendar.open(session), calendar.close(session)
     if timeframe is Timeframe.DAY:
         return [closed]

@@ -87,5 +87,6 @@ class ReportContents:
     columns: tuple[Column, ...]
     trades: tuple[TradeRow, ...]
     cycles: tuple[CycleRecord, ...]  # of the debated column, oldest first
+    refusals: Mapping[str, str]  # cycle id -> the broker's words, where it refused the order
     ledger_head: str
     periods_per_year: float = 252.0  # bars; annualises the Sharpe ratio

@@ -60,7 +60,7 @@ def _outcome(view: DebateView, *, go: bool) -> Html:
         return Html("no order")
     if not cycle.risk.approved:
         return Html("refused by the risk gate")
-    if cycle.refusal:
+    if view.refusal:
         return Html("refused by the broker")
     if trade is None:
         return Html("ordered" if cycle.intent else "no order")

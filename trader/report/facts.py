@@ -18,6 +18,7 @@ class DebateView:
     cycle: CycleRecord
     number: int
     trade: TradeRow | None
+    refusal: str  # the broker's words, when it refused the order
     with_time: bool
 
     def row_id(self, evidence_id: str) -> str:

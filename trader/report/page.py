@@ -88,7 +88,11 @@ def _debates(contents: ReportContents, *, with_time: bool) -> Html:
     blocks = (
         debate_block(
             DebateView(
-                cycle=cycle, number=number, trade=by_id.get(cycle.cycle_id), with_time=with_time
+                cycle=cycle,
+                number=number,
+                trade=by_id.get(cycle.cycle_id),
+                refusal=contents.refusals.get(cycle.cycle_id, ""),
+                with_time=with_time,
             )
         )
         for number, cycle in enumerate(contents.cycles, start=1)

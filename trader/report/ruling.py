@@ -133,12 +133,12 @@ def order_section(view: DebateView) -> Html:
             ],
             class_="facts",
         )
-    refused = tag("p", tag("b", "The broker refused", class_="fail"), f": {cycle.refusal}")
+    refused = tag("p", tag("b", "The broker refused", class_="fail"), f": {view.refusal}")
     return tag(
         "section",
         tag("h3", "Order"),
         body,
-        refused if cycle.refusal else "",
+        refused if view.refusal else "",
         _result(view.trade),
     )
 

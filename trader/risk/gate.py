@@ -1,7 +1,7 @@
 """The risk gate: from a verdict and the data to a number of shares, or to the reasons for none.
 
-Entries pass through here; exits, stops and cancels never do. Every number is taken from the data and the
-account; the verdict's levels are only compared with them.
+Entries pass through here; exits, stops and cancels never do. Every number is taken from the data
+and the account; the verdict's levels are only compared with them.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def _data_reasons(inputs: RiskInputs) -> list[RiskFlag]:
         found.append(
             _refuse(
                 FlagCode.STALE_DATA,
-                f"{inputs.symbol}: the newest bar opened {inputs.bar_at}, expected {inputs.expected_bar_at}",
+                f"{inputs.symbol}: the newest bar opened {inputs.bar_at}, "
+                f"expected {inputs.expected_bar_at}",
             )
         )
     return found
@@ -125,7 +126,8 @@ def _level_reasons(
             return [
                 _refuse(
                     FlagCode.LEVELS_NOT_FROM_DATA,
-                    f"{inputs.symbol}: the verdict's {name} {said:.4f} is not {computed:.4f} as computed",
+                    f"{inputs.symbol}: the verdict's {name} {said:.4f} is not "
+                    f"{computed:.4f} as computed",
                 )
             ]
     if not 0.0 < stop < entry:
@@ -167,7 +169,10 @@ def _size(inputs: RiskInputs, limits: RiskLimits, costs: Costs) -> tuple[int, li
         return 0, [_refuse(FlagCode.POSITION_CAP, detail)]
     quantity = affordable_shares(budget=min(money(wanted) * portfolio.equity, room), price=price)
     if quantity < 1:
-        detail = f"{inputs.symbol}: {wanted:.2%} of {portfolio.equity:.2f} USD buys no share at {entry:.2f}"
+        detail = (
+            f"{inputs.symbol}: {wanted:.2%} of {portfolio.equity:.2f} USD "
+            f"buys no share at {entry:.2f}"
+        )
         return 0, [_refuse(FlagCode.POSITION_TOO_SMALL, detail)]
     free = portfolio.cash - inputs.open_buy_value - money(costs.commission_per_order)
     payable = affordable_shares(budget=free, price=price * CASH_COLLAR, fee_rate=costs.fee_rate)

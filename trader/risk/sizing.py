@@ -16,7 +16,8 @@ def position_weight(*, risk_per_trade: float, atr_fraction: float, atr_multiple:
     atr_fraction    ATR over price
     atr_multiple    distance to the stop in ATR
     returns         fraction of equity, risk_per_trade / (atr_fraction × atr_multiple); may exceed 1
-    raises          OrderRefusedError for anything not finite and positive: an ATR of 0 would ask for infinity
+    raises          OrderRefusedError for anything not finite and positive: an ATR of 0 would ask
+                    for infinity
     """
     for name, value in (
         ("risk per trade", risk_per_trade),

@@ -29,7 +29,7 @@ def checked(field: str, operator: Operator, quoted: float, *more: str, unit: str
     return check_claims([claim], EvidenceIndex(FACTS))[0]
 
 
-@pytest.mark.parametrize("quoted", [200.1, 200.10, 200.0, 200.14999])
+@pytest.mark.parametrize("quoted", [200.1, 200.0, 200.14999])
 def test_a_rounded_quotation_is_accepted(quoted):
     assert quotes(round(quoted, 1) if quoted > 200.1 else quoted, 200.1)
 

@@ -14,7 +14,7 @@ from agents.debate.state import DebateState
 from tests.agents.facts import SOUND, candidate, evidence, id_of
 from trader.core.canonical import canonical_json
 from trader.core.costs import Costs
-from trader.core.decision import Claim, Debate, Decision, FlagCode
+from trader.core.decision import Claim, Debate, Decision, EvidenceIndex, FlagCode
 from trader.core.errors import EndpointError
 from trader.core.ports import ChatReply, ChatRequest
 
@@ -132,7 +132,12 @@ def test_a_target_that_is_no_level_of_the_evidence_is_refused():
 
 def _request() -> ChatRequest:
     return ChatRequest(
-        role="bull", round=0, candidate=candidate(), evidence=evidence(), arguments=(), rebuttals=()
+        role="bull",
+        round=0,
+        candidate=candidate(),
+        evidence=EvidenceIndex(evidence()),
+        arguments=(),
+        rebuttals=(),
     )
 
 

@@ -19,7 +19,8 @@ from trader.ledger.store import Ledger
 
 def test_it_shows_both_verdicts_and_closed_trades_each_with_its_reason(whole):
     _, result = whole
-    assert result.funnel.go > 0 and result.funnel.no_go > 0
+    assert result.funnel.go > 0
+    assert result.funnel.no_go > 0
     closed = [row for row in result.trades if not row.is_open]
     assert closed
     assert all(row.why_entered and row.why_left for row in result.trades)

@@ -1,4 +1,4 @@
-"""The paper account: one slot a call, kept across processes, and every decision can be taken again."""
+"""The paper account: one slot a call, kept across processes, every decision can be taken again."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ def test_three_calls_show_a_quiet_slot_a_debate_with_its_order_and_the_fill_with
         date(2026, 7, 2),
         date(2026, 7, 6),
     ]
-    assert first.cycles == () and first.positions == ()
+    assert first.cycles == ()
+    assert first.positions == ()
     assert Decision.GO in {cycle.debate.verdict.decision for cycle in second.cycles}
-    assert second.orders and second.positions == ()
+    assert second.orders
+    assert second.positions == ()
     assert [booked.reason for booked in third.fills] == ["entry"]
     assert third.simulated
 
     held = opened(tmp_path).positions().positions
     assert [(line.symbol, line.strategy) for line in held] == [("AAPL", "atr_trend")]
-    assert held[0].stop_price is not None and held[0].target_price is not None
+    assert held[0].stop_price is not None
+    assert held[0].target_price is not None
     status = opened(tmp_path).status()
     assert (status.slots, status.positions, status.ledger_head) == (3, 1, third.ledger_head)
     orders = opened(tmp_path).orders().orders
@@ -60,7 +63,7 @@ def test_a_walk_and_a_backtest_take_the_same_decisions(tmp_path):
     assert [c.debate.verdict.decision for c in walked] == [
         c["debate"]["verdict"]["decision"] for c in replayed
     ]
-    assert [c.evidence for c in walked][0]
+    assert walked[0].evidence
     assert [canonical_json(c.evidence) for c in walked] == [
         canonical_json(c["evidence"]) for c in replayed
     ]

@@ -153,7 +153,8 @@ def test_help_is_light():
         "from trader.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'pandas', 'numba', 'langgraph', 'openai', 'alpaca', 'pydantic', 'rich'}\n"
+        "heavy = {'numpy', 'pandas', 'numba', 'langgraph', 'openai', 'alpaca', 'pydantic', "
+        "'rich'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     done = subprocess.run(

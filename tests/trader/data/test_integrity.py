@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
-from time import process_time
 
 import numpy as np
 import pytest
@@ -313,16 +312,6 @@ def test_a_sound_series_is_sound_at_every_earlier_time(length):
     calendar = new_york()
     series = SampleData(calendar).bars("MSFT", Timeframe.DAY).head(length)
     assert inspect(series, calendar, as_of=from_ns(series.available_at[-1])) == ()
-
-
-def test_inspecting_eleven_years_of_days_is_quick(calendar):
-    series = SampleData(calendar).bars("AAPL", Timeframe.DAY)
-    seconds = []
-    for _ in range(20):
-        start = process_time()
-        inspect(series, calendar)
-        seconds.append(process_time() - start)
-    assert min(seconds) < 0.02  # 0.6 ms when nobody else computes; this guards the order of size
 
 
 def test_findings_are_plain_values(calendar, sound):

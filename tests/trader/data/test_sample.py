@@ -6,7 +6,6 @@ import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
-from time import process_time
 
 import numpy as np
 import pytest
@@ -161,15 +160,6 @@ def test_a_daily_bar_is_hidden_until_its_session_has_closed(sample, calendar):
 def test_sample_fills_the_seam(sample):
     source: MarketData = sample
     assert source.name == "sample"
-
-
-def test_eleven_years_load_quickly():
-    seconds = []
-    for _ in range(5):
-        start = process_time()
-        SampleData(new_york()).bars("AAPL", Timeframe.DAY)
-        seconds.append(process_time() - start)
-    assert min(seconds) < 0.1  # 20 ms when nobody else computes; this guards the order of size
 
 
 def test_importing_the_sample_loads_no_pandas():

@@ -83,11 +83,16 @@ def test_the_same_id_twice_is_refused_and_leaves_the_chain_as_it_was():
 def test_a_failed_transaction_leaves_nothing_and_keeps_what_was_before(durable):
     ledger = filled(durable=durable)
     head = ledger.head
-    with pytest.raises(RuntimeError), ledger.transaction():
-        ledger.append("slot", "s8", {})
+
+    def crash_halfway() -> None:
         with ledger.transaction():
-            ledger.append("slot", "s9", {})
-        raise RuntimeError("crash")
+            ledger.append("slot", "s8", {})
+            with ledger.transaction():
+                ledger.append("slot", "s9", {})
+            raise RuntimeError("crash")
+
+    with pytest.raises(RuntimeError, match="crash"):
+        crash_halfway()
     assert ledger.head == head
     assert ledger.verify() == 5
     ledger.append("slot", "s8", {})

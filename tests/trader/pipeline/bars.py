@@ -20,7 +20,7 @@ def daily(
     spread: float = 1.0,
     **changes: Mapping[int, float],
 ) -> BarSeries:
-    """Daily bars around the given closes: open at the close before, high and low `spread` beyond both.
+    """Daily bars around closes: open at the close before, high and low `spread` beyond both.
 
     changes  "open", "high", "low" -> {bar index: price} to replace single prices
     """

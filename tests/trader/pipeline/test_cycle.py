@@ -1,4 +1,4 @@
-"""The cycle: order of events, protection, exits that nobody can block, and no look into the future."""
+"""The cycle: order of events, protection, exits that nobody can block, no look into the future."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_share_held_has_a_live_stop_or_an_exit_on_its_way_after_every_slot
 def test_an_entry_is_a_market_bracket_for_the_next_open_and_fills_there():
     slots = slots_of(WAVE, 260)
     account = account_over(WAVE, start=slots[0])
-    for number, slot in enumerate(slots):
+    for slot in slots:
         result = account.cycle.run(slot)
         bought = [cycle for cycle in result.cycles if cycle.intent is not None]
         if bought:
@@ -56,6 +56,7 @@ def test_an_entry_is_a_market_bracket_for_the_next_open_and_fills_there():
     intent = bought[0].intent
     assert (intent.order_type, intent.order_class) == (OrderType.MARKET, OrderClass.BRACKET)
     assert account.broker.portfolio().positions == ()
+    number = slots.index(slot)
     following = account.cycle.run(slots[number + 1])
     fill = following.fills[0].fill
     index = 260 + number + 1
@@ -163,7 +164,7 @@ def test_a_symbol_whose_bars_stop_is_refused_and_the_others_go_on():
 def test_a_stop_that_vanishes_is_placed_again_in_the_next_slot():
     slots = slots_of(WAVE, 260)
     account = account_over(WAVE, start=slots[0])
-    for number, slot in enumerate(slots):
+    for slot in slots:
         account.cycle.run(slot)
         if account.journal.book.open_trades():
             break
@@ -171,7 +172,7 @@ def test_a_stop_that_vanishes_is_placed_again_in_the_next_slot():
     stop = next(leg for leg in flat(account) if leg.order_type is OrderType.STOP)
     account.broker.cancel(stop.order_id)
     assert unprotected(account.journal, flat(account)) == ((trade, stop.stop_price),)
-    result = account.cycle.run(slots[number + 1])
+    result = account.cycle.run(slots[slots.index(slot) + 1])
     if trade.is_open:
         assert result.slot.protected == (trade.trade_id,)
         assert unprotected(account.journal, flat(account)) == ()

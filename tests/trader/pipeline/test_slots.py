@@ -1,4 +1,4 @@
-"""Slots: one a session for daily bars, every second hour for hourly ones, and never on a holiday."""
+"""Slots: one a session for daily bars, every second hour for hourly ones, never on a holiday."""
 
 from __future__ import annotations
 

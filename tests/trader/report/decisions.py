@@ -386,5 +386,4 @@ def cycle_record(chance: random.Random, order: int, as_of: datetime, close: floa
             limits={"max_position_weight": 0.15, "min_reward_risk": 2.0, "risk_per_trade": 0.01},
         ),
         intent=_intent(order, as_of, quantity, levels) if approved else None,
-        refusal="insufficient buying power" if approved and chance.random() < 0.1 else "",
     )

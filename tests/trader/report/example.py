@@ -25,10 +25,13 @@ def report_contents(*, debates: int = 30, sessions: int = 400, seed: int = 14) -
     picks = sorted(chance.sample(range(sessions), min(debates, sessions)))
     picks += [sessions - 1] * (debates - len(picks))
     cycles, trades = [], []
+    refusals: dict[str, str] = {}
     for order, at in enumerate(picks):
         cycle = cycle_record(chance, order, times[at], closes[at])
         cycles.append(cycle)
-        if cycle.intent is not None and not cycle.refusal and at + 1 < sessions:
+        if cycle.intent is not None and chance.random() < 0.1:
+            refusals[cycle.cycle_id] = "insufficient buying power"
+        elif cycle.intent is not None and at + 1 < sessions:
             trades.append(_trade(chance, cycle, times, closes, at))
     columns = tuple(
         _column(chance, key, label, equity, trades if key == "debate" else trades[:1])
@@ -46,11 +49,12 @@ def report_contents(*, debates: int = 30, sessions: int = 400, seed: int = 14) -
         settings=_settings(),
         notices=("AAPL: 2 bars before 2015-03-01 were left out because their volume is zero.",),
         debater="rules, no model",
-        funnel=_funnel(cycles, sessions),
+        funnel=_funnel(cycles, refusals, sessions),
         times=times,
         columns=columns,
         trades=tuple(trades),
         cycles=tuple(cycles),
+        refusals=refusals,
         ledger_head="9c" * 32,
     )
 
@@ -90,7 +94,6 @@ def with_words(contents: ReportContents, words: str) -> ReportContents:
             candidate=replace(cycle.candidate, signal=signal),
             evidence=tuple(replace(fact, text=words, source=words) for fact in cycle.evidence),
             debate=replace(debate, arguments=arguments, rebuttals=rebuttals, verdict=verdict),
-            refusal=words,
         )
 
     return replace(
@@ -98,6 +101,7 @@ def with_words(contents: ReportContents, words: str) -> ReportContents:
         notices=(words,),
         settings={words: words},
         cycles=tuple(spoken(cycle) for cycle in contents.cycles),
+        refusals=dict.fromkeys((cycle.cycle_id for cycle in contents.cycles), words),
         trades=tuple(
             replace(trade, why_entered=words, why_left=words) for trade in contents.trades
         ),
@@ -210,11 +214,11 @@ def _column(
     )
 
 
-def _funnel(cycles: list[CycleRecord], bars: int) -> Funnel:
+def _funnel(cycles: list[CycleRecord], refusals: dict[str, str], bars: int) -> Funnel:
     verdicts = [cycle.debate.verdict for cycle in cycles]
     go = sum(verdict.decision is Decision.GO for verdict in verdicts)
     orders = sum(cycle.intent is not None for cycle in cycles)
-    refused = sum(bool(cycle.refusal) for cycle in cycles)
+    refused = len(refusals)
     vetoes: dict[str, int] = {}
     for verdict in verdicts:
         for flag in verdict.flags:
