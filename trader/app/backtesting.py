@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from trader.backtest.baseline import buy_and_hold
 from trader.backtest.evaluation import column, funnel, refusals, replay_column, trade_rows
 from trader.backtest.replay import Replay, replay
 from trader.core.canonical import Primitive, canonical_json, to_object
+from trader.core.decision import CycleRecord, Decision
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import PERIODS_PER_YEAR, Slot, slots_between
@@ -41,6 +42,23 @@ SCHEMA_VERSION = 1
 INDICATORS_PER_SLOT = 20  # about how many series one slot computes for each symbol
 
 BacktestProgress = Callable[[str, int, int, SlotRecord], None]  # column, slot number, slots, record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebateLine:
+    """One debate in short; the report has it in full."""
+
+    cycle_id: str
+    as_of: datetime
+    symbol: str
+    strategy: str
+    decision: Decision
+    reward_risk_ratio: float | None
+    expected_value_r: float | None
+    confidence: float
+    bull: str  # what it wants
+    bear: str  # what it found against the weakest claim
+    rationale: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +77,7 @@ class BacktestResult:
     notices: tuple[str, ...]
     funnel: Funnel
     results: Mapping[str, Column | None]
+    debates: tuple[DebateLine, ...]
     trades: tuple[TradeRow, ...]
     report: str
     files: Mapping[str, str]
@@ -196,6 +215,7 @@ def _run(
         notices=coverage.notices,
         funnel=found_funnel,
         results=columns,
+        debates=tuple(_debate_line(cycle) for cycle in main.cycles) if debated else (),
         trades=rows,
         report=str(folder / "report.html"),
         files={
@@ -206,6 +226,23 @@ def _run(
     )
     _write(work, result, main, slots, app)
     return result
+
+
+def _debate_line(cycle: CycleRecord) -> DebateLine:
+    debate, verdict = cycle.debate, cycle.debate.verdict
+    return DebateLine(
+        cycle_id=cycle.cycle_id,
+        as_of=cycle.as_of,
+        symbol=cycle.symbol,
+        strategy=cycle.strategy,
+        decision=verdict.decision,
+        reward_risk_ratio=verdict.reward_risk_ratio,
+        expected_value_r=verdict.expected_value_r,
+        confidence=verdict.confidence,
+        bull=debate.arguments[0].thesis if debate.arguments else "",
+        bear=debate.rebuttals[0].counter if debate.rebuttals else "",
+        rationale=verdict.rationale,
+    )
 
 
 def _hold(

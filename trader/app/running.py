@@ -114,8 +114,8 @@ def _next(app: App, account: Account) -> tuple[Slot, bool]:
     slot = next_slot(app.calendar, app.timeframe, finished)
     if begun > slot.as_of:
         raise StateError(
-            f"the exchange stands at {begun} and the ledger at {finished}: these files do not belong "
-            "together; begin again with --restart-market"
+            f"the exchange stands at {begun} and the ledger at {finished}: "
+            "these files do not belong together; begin again with --restart-market"
         )
     return slot, begun == slot.as_of
 

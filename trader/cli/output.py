@@ -64,15 +64,15 @@ def lines(*texts: str) -> None:
 
 
 def table(
-    title: str, headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
+    title: str, headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> None:
-    """A table on stdout; the first `left` columns are text, the rest numbers."""
+    """A table on stdout; columns whose number is in `left` are text, the rest are figures."""
     from rich import box
     from rich.table import Table
 
     drawn = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for number, header in enumerate(headers):
-        drawn.add_column(header, justify="left" if number < left else "right", overflow="fold")
+        drawn.add_column(header, justify="left" if number in left else "right", overflow="fold")
     for row in rows:
         drawn.add_row(*row)
     console().print(drawn)

@@ -34,6 +34,7 @@ def tell_backtest(result: BacktestResult) -> None:
         "",
     )
     _columns({key: found.performance for key, found in result.results.items() if found is not None})
+    _debates(result)
     if result.trades:
         table(
             "",
@@ -64,12 +65,40 @@ def tell_backtest(result: BacktestResult) -> None:
                 )
                 for row in result.trades
             ],
-            left=3,
+            left=(0, 1, 2, 9),
         )
     else:
         lines("No trade was made; the funnel says where the signals went.", "")
     _funnel(result)
     lines("", f"report   {result.report}", f"ledger   head {result.ledger_head[:16]}")
+
+
+def _debates(result: BacktestResult) -> None:
+    if not result.debates:
+        return
+    table(
+        "",
+        ("debated", "symbol", "strategy", "verdict", "R offered", "R worth", "what the bear found"),
+        [
+            (
+                day(line.as_of),
+                line.symbol,
+                line.strategy,
+                str(line.decision),
+                "n/a" if line.reward_risk_ratio is None else f"{line.reward_risk_ratio:.2f}",
+                "n/a" if line.expected_value_r is None else f"{line.expected_value_r:+.2f}",
+                first_sentence(line.bear),
+            )
+            for line in result.debates
+        ],
+        left=(0, 1, 2, 3, 6),
+    )
+
+
+def first_sentence(text: str) -> str:
+    """Up to the first full stop that ends a sentence."""
+    end = text.find(". ")
+    return text if end < 0 else text[: end + 1]
 
 
 LABELS = {"debate": "debate", "without_debate": "without debate", "buy_and_hold": "buy & hold"}
@@ -168,7 +197,7 @@ def tell_debate(candidate: Candidate, debate: Debate, values: Mapping[str, str])
         "ARBITRATOR",
         ("rule", "value", "limit", ""),
         [(r.rule, r.value, r.limit, "pass" if r.passed else "FAIL") for r in verdict.rules],
-        left=4,
+        left=range(4),
     )
     lines(f"{verdict.rationale}")
     if verdict.flags:
@@ -295,7 +324,7 @@ def tell_orders(view: OrdersView) -> None:
             "filled at",
             "client order id",
         )
-        table("", headers, rows, left=5)
+        table("", headers, rows, left=(0, 1, 2, 3, 4, 8))
     else:
         lines("no orders yet")
 
@@ -335,7 +364,7 @@ def tell_positions(view: PositionsView) -> None:
             )
             for line in view.positions
         ],
-        left=2,
+        left=(0, 1),
     )
 
 
@@ -362,5 +391,5 @@ def tell_settings(found: Iterable[Setting]) -> None:
         "",
         ("setting", "value", "from", "meaning"),
         [(item.name, str(item.value), item.origin, item.description) for item in found],
-        left=4,
+        left=range(4),
     )

@@ -73,9 +73,9 @@ class Candidates:
         series: BarSeries,
         strategy: Strategy,
         crossed: Crossings,
+        *,
         index: int,
         account: AccountView,
-        *,
         fired: bool = True,
     ) -> Prepared | None:
         """Levels, evidence and candidate of one signal; None without an ATR.
@@ -124,7 +124,7 @@ class Candidates:
         )
 
     def prepare_all(self, slot: Slot, series: BarSeries, account: AccountView) -> list[Prepared]:
-        """Every strategy's candidate on these bars; `fired` is False where its rule did not cross."""
+        """Every strategy's candidate on these bars; `fired` says whether its rule crossed."""
         found = []
         for strategy in self.strategies.values():
             crossed = strategy.crossings(series)
@@ -134,8 +134,8 @@ class Candidates:
                 series,
                 strategy,
                 crossed,
-                len(series) - 1 if index is None else index,
-                account,
+                index=len(series) - 1 if index is None else index,
+                account=account,
                 fired=index is not None,
             )
             if ready is not None:

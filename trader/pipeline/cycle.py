@@ -184,7 +184,7 @@ class Cycle:
         portfolio: Portfolio,
         live: Sequence[Order],
     ) -> tuple[list[Prepared], tuple[Skipped, ...], tuple[str, ...]]:
-        """Candidates to debate, signals that are not debated, and ids decided before in this slot."""
+        """Candidates to debate, signals not debated, and ids decided earlier in this slot."""
         waiting = reserved_by_symbol(live, _closes(bars))
         prepared: list[Prepared] = []
         skipped: list[Skipped] = []
@@ -206,7 +206,12 @@ class Cycle:
                 portfolio=portfolio, open_buy_value_symbol=waiting.get(symbol, Decimal(0))
             )
             ready = self.candidates.prepare(
-                slot, series, self.candidates.strategies[name], crossed, index, account
+                slot,
+                series,
+                self.candidates.strategies[name],
+                crossed,
+                index=index,
+                account=account,
             )
             if ready is None:
                 reason = "not enough history for an ATR"
@@ -244,7 +249,7 @@ class Cycle:
     def _decide(
         self, item: Prepared, debate: Debate, portfolio: Portfolio, waiting: dict[str, Decimal]
     ) -> CycleRecord:
-        """Gate, record, submit. waiting: USD of open buys by symbol, grown by what is bought here."""
+        """Gate, record, submit. waiting: USD of open buys by symbol; grows with each buy."""
         settings, series, symbol = self._settings, item.bars, item.bars.symbol
         as_of = item.candidate.signal.as_of
         inputs = RiskInputs(
@@ -301,7 +306,7 @@ class Cycle:
 
 
 def _rank(item: Prepared, debate: Debate) -> tuple[bool, float, str, str]:
-    """GO first, then the better expected value, then symbol and strategy so that ties are settled."""
+    """GO first, then the better expected value; symbol and strategy settle ties."""
     verdict, signal = debate.verdict, item.candidate.signal
     value = verdict.expected_value_r if verdict.expected_value_r is not None else 0.0
     return (verdict.decision is Decision.NO_GO, -value, signal.symbol, signal.strategy)

@@ -21,7 +21,7 @@ from trader.risk.gate import CASH_COLLAR
 
 
 def order_intent(candidate: Candidate, debate: Debate, risk: RiskDecision) -> OrderIntent:
-    """The order that an approved verdict becomes: a market buy with its stop, and its target if any.
+    """The order that an approved verdict becomes: a market buy, its stop, its target if any.
 
     The client order id is derived from the verdict: the same decision can never become two orders.
     """

@@ -71,7 +71,7 @@ class FusedLedger(Ledger):
 
 
 def walk(folder: Path, fuse: Fuse):
-    """What `trader run --paper --once` does, until every slot is finished; a process of its own each time."""
+    """What `trader run --paper --once` does until every slot is finished, as a new process."""
     ledger = FusedLedger(folder / "ledger.db")
     ledger.fuse = fuse
     done = sum(1 for _ in ledger.records("slot"))
