@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from strategies.kernels.dispatch import KernelSet, kernels
 from trader.app.assembly import (
@@ -22,6 +21,7 @@ from trader.app.assembly import (
     run_id_of,
     starting_cash,
 )
+from trader.app.context import Context
 from trader.app.folder import make_folder
 from trader.app.periods import Coverage, cover
 from trader.backtest.baseline import buy_and_hold
@@ -34,9 +34,6 @@ from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import PERIODS_PER_YEAR, Slot, slots_between
 from trader.report.contents import Column, Funnel, ReportContents, SourceInfo, TradeRow
 from trader.report.page import write_page
-
-if TYPE_CHECKING:
-    from trader.app.opening import App
 
 SCHEMA_VERSION = 1
 INDICATORS_PER_SLOT = 20  # about how many series one slot computes for each symbol
@@ -94,7 +91,12 @@ class BacktestResult:
 
 
 def backtest(
-    app: App, *, start: date, end: date | None, out: Path | None, progress: BacktestProgress | None
+    app: Context,
+    *,
+    start: date,
+    end: date | None,
+    out: Path | None,
+    progress: BacktestProgress | None,
 ) -> BacktestResult:
     """Run the three columns, write the report folder, return what is printed."""
     config, calendar, data = app.config, app.calendar, app.data
@@ -131,7 +133,7 @@ def backtest(
 
 
 def _run(
-    app: App,
+    app: Context,
     coverage: Coverage,
     slots: Sequence[Slot],
     compute: KernelSet,
@@ -246,7 +248,7 @@ def _debate_line(cycle: CycleRecord) -> DebateLine:
 
 
 def _hold(
-    coverage: Coverage, cash: Decimal, app: App, slots: Sequence[Slot], periods: float
+    coverage: Coverage, cash: Decimal, app: Context, slots: Sequence[Slot], periods: float
 ) -> Column:
     times = [slot.as_of for slot in slots]
     book, equity = buy_and_hold(
@@ -271,7 +273,7 @@ def _hold(
 
 
 def _write(
-    work: Path, result: BacktestResult, main: Replay, slots: Sequence[Slot], app: App
+    work: Path, result: BacktestResult, main: Replay, slots: Sequence[Slot], app: Context
 ) -> None:
     contents = ReportContents(
         run_id=result.run_id,
@@ -296,7 +298,7 @@ def _write(
     (work / "cycles.jsonl").write_text(lines, encoding="utf-8")
 
 
-def _settings(app: App) -> dict[str, str]:
+def _settings(app: Context) -> dict[str, str]:
     config = app.config
     return {
         "strategies": ", ".join(config.strategies.enabled),

@@ -7,15 +7,13 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from trader.app.assembly import program_version
+from trader.app.context import Context
 from trader.app.folder import make_folder
 from trader.core.clock import SystemClock
 from trader.core.errors import TraderError
-
-if TYPE_CHECKING:
-    from trader.app.opening import App
 
 PACKAGES = (
     "alpaca-py",
@@ -41,7 +39,7 @@ class Check:
     remedy: str = ""
 
 
-def checks(app: App) -> tuple[Check, ...]:
+def checks(app: Context) -> tuple[Check, ...]:
     """Every check, in the order in which they matter."""
     return tuple(
         check(app)
@@ -59,13 +57,13 @@ def checks(app: App) -> tuple[Check, ...]:
     )
 
 
-def _program(_: App) -> Check:
+def _program(_: Context) -> Check:
     python, machine = platform.python_version(), platform.machine()
     found = f"debate-trader {program_version()}, Python {python}, {machine}"
     return Check(name="program", status="ok", found=found)
 
 
-def _packages(_: App) -> Check:
+def _packages(_: Context) -> Check:
     found, missing = [], []
     for name in PACKAGES:
         try:
@@ -82,7 +80,7 @@ def _packages(_: App) -> Check:
     return Check(name="packages", status="ok", found=", ".join(found))
 
 
-def _configuration(app: App) -> Check:
+def _configuration(app: Context) -> Check:
     loaded = app.loaded
     where = str(loaded.path) if loaded.path else "built-in defaults"
     changed = sum(origin != "default" for origin in loaded.origins.values())
@@ -96,7 +94,7 @@ def _configuration(app: App) -> Check:
     )
 
 
-def _state(app: App) -> Check:
+def _state(app: Context) -> Check:
     return _tried(
         "state folder",
         lambda: f"{make_folder(app.state_dir)} can be written",
@@ -104,7 +102,7 @@ def _state(app: App) -> Check:
     )
 
 
-def _calendar(app: App) -> Check:
+def _calendar(app: Context) -> Check:
     def look() -> str:
         today = SystemClock().now().date()
         following = app.calendar.at_or_after(today)
@@ -113,7 +111,7 @@ def _calendar(app: App) -> Check:
     return _tried("calendar", look, "update exchange-calendars")
 
 
-def _data(app: App) -> Check:
+def _data(app: Context) -> Check:
     def look() -> str:
         parts = []
         for symbol in app.symbols():
@@ -124,7 +122,7 @@ def _data(app: App) -> Check:
     return _tried("data", look, "name symbols that the source has, or repair the bars it names")
 
 
-def _kernels(_: App) -> Check:
+def _kernels(_: Context) -> Check:
     def look() -> str:
         import numpy as np
 
@@ -143,7 +141,7 @@ def _kernels(_: App) -> Check:
     return _tried("kernels", look, "reinstall numba, or set kernels.backend to reference")
 
 
-def _strict_langgraph(_: App) -> Check:
+def _strict_langgraph(_: Context) -> Check:
     strict = os.environ.get("LANGGRAPH_STRICT_MSGPACK", "").lower() == "true"
     return Check(
         name="strict LangGraph",
@@ -155,7 +153,7 @@ def _strict_langgraph(_: App) -> Check:
     )
 
 
-def _paper_only(_: App) -> Check:
+def _paper_only(_: Context) -> Check:
     from trader.broker.session import EMBEDDED_URL
 
     return Check(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from strategies.kernels.dispatch import kernels
 from trader.app.assembly import deliberation_of, open_account, run_body, run_id_of, starting_cash
+from trader.app.context import Context
 from trader.core.canonical import Primitive, to_object
 from trader.core.decision import Candidate, Debate, Evidence
 from trader.core.errors import DataIntegrityError, UsageError
@@ -20,9 +20,6 @@ from trader.pipeline.candidates import Prepared
 from trader.pipeline.evidence import AccountView
 from trader.pipeline.freshness import unfit
 from trader.pipeline.slots import Slot, slots_between
-
-if TYPE_CHECKING:
-    from trader.app.opening import App
 
 SCHEMA_VERSION = 1
 
@@ -53,7 +50,7 @@ class DebateResult:
         return to_object(self)
 
 
-def debate(app: App, symbol: str, as_of: datetime | None) -> DebateResult:
+def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
     """Debate every enabled strategy that fired in the last slot up to `as_of`, else the first one.
 
     The account is imagined: all of the configured cash, nothing held. Raises UsageError for an
@@ -114,7 +111,7 @@ def debate(app: App, symbol: str, as_of: datetime | None) -> DebateResult:
     )
 
 
-def _slot_at(app: App, moment: datetime) -> Slot:
+def _slot_at(app: Context, moment: datetime) -> Slot:
     """The newest slot at or before `moment`."""
     day = session_of(moment)
     first = app.calendar.previous(app.calendar.previous(app.calendar.at_or_after(day)))

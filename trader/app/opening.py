@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trader.core.clock import SessionCalendar, new_york
-from trader.core.config import Config, LoadedConfig, load_config
-from trader.core.market import Timeframe
-from trader.data.source import open_data
+from trader.app.context import Context
+from trader.core.config import load_config
 
 if TYPE_CHECKING:
     from trader.app.backtesting import BacktestProgress, BacktestResult
@@ -23,49 +19,10 @@ if TYPE_CHECKING:
     from trader.app.replaying import ReplayResult
     from trader.app.running import RunResult
     from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
-    from trader.core.ports import MarketData
 
 
-@dataclass(frozen=True)
-class App:
-    """The product with one configuration; every command is one method.
-
-    loaded  the checked configuration with the origin of each value
-    """
-
-    loaded: LoadedConfig
-
-    @property
-    def config(self) -> Config:
-        """The configuration in force."""
-        return self.loaded.config
-
-    @property
-    def state_dir(self) -> Path:
-        """The one folder that holds state on disk."""
-        return Path(self.config.state_dir).expanduser()
-
-    @cached_property
-    def calendar(self) -> SessionCalendar:
-        """Sessions of the exchange."""
-        return new_york()
-
-    @cached_property
-    def data(self) -> MarketData:
-        """The bars that the configuration names."""
-        return open_data(self.config.data.source, self.calendar, seed=self.config.data.seed)
-
-    @property
-    def timeframe(self) -> Timeframe:
-        """Length of a bar."""
-        return Timeframe(self.config.data.timeframe)
-
-    def symbols(self) -> tuple[str, ...]:
-        """Symbols to trade: those configured, else AAPL on the sample and everything elsewhere."""
-        if self.config.symbols is not None:
-            return tuple(self.config.symbols)
-        known = self.data.symbols(self.timeframe)
-        return ("AAPL",) if self.data.name == "sample" else known
+class App(Context):
+    """The product with one configuration; every command is one method."""
 
     def backtest(
         self,

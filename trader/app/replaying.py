@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strategies.kernels.dispatch import kernels
 from trader.app.assembly import costs_of, deliberation_of, limits_of, open_account
+from trader.app.context import Context
 from trader.core.canonical import Primitive, canonical_json, from_primitive, to_object
 from trader.core.config import Config
 from trader.core.decision import CycleRecord
@@ -20,9 +21,6 @@ from trader.pipeline.evidence import AccountView
 from trader.pipeline.intents import order_intent
 from trader.pipeline.slots import slots_between
 from trader.risk.gate import review
-
-if TYPE_CHECKING:
-    from trader.app.opening import App
 
 SCHEMA_VERSION = 1
 
@@ -56,7 +54,7 @@ class ReplayResult:
         return to_object(self)
 
 
-def replay_cycle(app: App, cycle_id: str) -> ReplayResult:
+def replay_cycle(app: Context, cycle_id: str) -> ReplayResult:
     """Take the decision again: evidence from the bars, debate from the evidence, gate from both.
 
     Raises UsageError when no ledger below the state folder holds the cycle.
@@ -105,7 +103,7 @@ def _same(part: str, recorded: object, again: object) -> Comparison:
     return Comparison(part=part, equal=equal, detail="bit for bit" if equal else "differs")
 
 
-def _compare_evidence(app: App, config: Config, record: CycleRecord) -> Comparison:
+def _compare_evidence(app: Context, config: Config, record: CycleRecord) -> Comparison:
     """Evidence computed anew from the bars, if the bars at hand are the recorded ones."""
     timeframe = Timeframe(config.data.timeframe)
     signal = record.candidate.signal

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from strategies.kernels.dispatch import kernels
 from trader.app.assembly import Account, open_account, run_body, run_id_of, starting_cash
+from trader.app.context import Context
 from trader.app.folder import locked, make_folder
 from trader.core.canonical import Primitive, to_object
 from trader.core.decision import CycleRecord
@@ -23,9 +23,6 @@ from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import Slot, next_slot, slot_times
-
-if TYPE_CHECKING:
-    from trader.app.opening import App
 
 SCHEMA_VERSION = 1
 
@@ -55,7 +52,7 @@ class RunResult:
         return to_object(self)
 
 
-def run_once(app: App, *, restart_market: bool) -> RunResult:
+def run_once(app: Context, *, restart_market: bool) -> RunResult:
     """Walk the embedded market to its next slot, under the lock of the state folder.
 
     Raises LockHeldError when another run is at work, UsageError when the debate is switched off,
@@ -71,7 +68,7 @@ def run_once(app: App, *, restart_market: bool) -> RunResult:
             return _walk(app, account, notices)
 
 
-def _walk(app: App, account: Account, notices: list[str]) -> RunResult:
+def _walk(app: Context, account: Account, notices: list[str]) -> RunResult:
     slot, cut_short = _next(app, account)
     _require_bars(app, slot.as_of)
     if cut_short:
@@ -102,7 +99,7 @@ def _walk(app: App, account: Account, notices: list[str]) -> RunResult:
     )
 
 
-def _next(app: App, account: Account) -> tuple[Slot, bool]:
+def _next(app: Context, account: Account) -> tuple[Slot, bool]:
     """The first slot that the ledger has not finished, and whether it was begun before.
 
     The ledger counts, not the exchange's clock: a run that died after moving the clock left a slot
@@ -120,7 +117,7 @@ def _next(app: App, account: Account) -> tuple[Slot, bool]:
     return slot, begun == slot.as_of
 
 
-def _require_bars(app: App, as_of: datetime) -> None:
+def _require_bars(app: Context, as_of: datetime) -> None:
     """Refuse to walk past the end of every symbol's bars."""
     ends = {
         symbol: app.data.bars(symbol, app.timeframe).available_at[-1] for symbol in app.symbols()
@@ -134,7 +131,7 @@ def _require_bars(app: App, as_of: datetime) -> None:
 
 
 @contextmanager
-def paper_account(app: App) -> Iterator[Account]:
+def paper_account(app: Context) -> Iterator[Account]:
     """The paper account of the state folder, opened or begun; closed at the end.
 
     The caller holds the lock.

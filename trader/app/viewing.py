@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trader.app.assembly import costs_of, starting_cash
+from trader.app.context import Context
 from trader.broker.alpaca_broker import AlpacaBroker
 from trader.broker.exchange.exchange import Exchange
 from trader.broker.session import embedded_client
@@ -18,9 +19,6 @@ from trader.ledger.book import ExitReason
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
 from trader.pipeline.candidates import strategy_of
-
-if TYPE_CHECKING:
-    from trader.app.opening import App
 
 SCHEMA_VERSION = 1
 NO_ACCOUNT = "there is no paper account here yet: `trader run --paper --once` begins one"
@@ -128,7 +126,7 @@ class _Seen:
     orders: tuple[Order, ...]
 
 
-def _look(app: App, *, open_only: bool = True) -> _Seen | None:
+def _look(app: Context, *, open_only: bool = True) -> _Seen | None:
     path = app.state_dir / "ledger.db"
     if not path.exists() or not (app.state_dir / "exchange.db").exists():
         return None
@@ -158,7 +156,7 @@ def _look(app: App, *, open_only: bool = True) -> _Seen | None:
     return seen
 
 
-def status(app: App) -> StatusView:
+def status(app: Context) -> StatusView:
     """The account in short, after walking its whole hash chain."""
     seen = _look(app)
     if seen is None:
@@ -197,7 +195,7 @@ def status(app: App) -> StatusView:
     )
 
 
-def orders(app: App) -> OrdersView:
+def orders(app: Context) -> OrdersView:
     """Every order with its legs, oldest first, and the decision it belongs to."""
     seen = _look(app, open_only=False)
     if seen is None:
@@ -215,7 +213,7 @@ def orders(app: App) -> OrdersView:
     return OrdersView(schema_version=SCHEMA_VERSION, notices=(), orders=tuple(lines))
 
 
-def positions(app: App) -> PositionsView:
+def positions(app: Context) -> PositionsView:
     """Every open trade with the stop and the target that wait for it."""
     seen = _look(app)
     if seen is None:
@@ -252,7 +250,7 @@ def positions(app: App) -> PositionsView:
     )
 
 
-def journal(app: App, last: int) -> JournalView:
+def journal(app: Context, last: int) -> JournalView:
     """The newest `last` records of the account's ledger, each in a sentence."""
     path = app.state_dir / "ledger.db"
     if not path.exists():

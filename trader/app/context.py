@@ -1,0 +1,55 @@
+"""What every command works with: configuration, state folder, calendar, data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from trader.core.clock import SessionCalendar, new_york
+from trader.core.config import Config, LoadedConfig
+from trader.core.market import Timeframe
+from trader.core.ports import MarketData
+from trader.data.source import open_data
+
+
+@dataclass(frozen=True)
+class Context:
+    """One configuration and what it opens, each when it is first asked for.
+
+    loaded  the checked configuration with the origin of each value
+    """
+
+    loaded: LoadedConfig
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force."""
+        return self.loaded.config
+
+    @property
+    def state_dir(self) -> Path:
+        """The one folder that holds state on disk."""
+        return Path(self.config.state_dir).expanduser()
+
+    @cached_property
+    def calendar(self) -> SessionCalendar:
+        """Sessions of the exchange."""
+        return new_york()
+
+    @cached_property
+    def data(self) -> MarketData:
+        """The bars that the configuration names."""
+        return open_data(self.config.data.source, self.calendar, seed=self.config.data.seed)
+
+    @property
+    def timeframe(self) -> Timeframe:
+        """Length of a bar."""
+        return Timeframe(self.config.data.timeframe)
+
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols to trade: those configured, else AAPL on the sample and everything elsewhere."""
+        if self.config.symbols is not None:
+            return tuple(self.config.symbols)
+        known = self.data.symbols(self.timeframe)
+        return ("AAPL",) if self.data.name == "sample" else known
