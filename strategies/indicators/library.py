@@ -127,7 +127,7 @@ def library_indicator(
     where `ta` says 100. Raises UsageError for an unknown indicator or parameter, for a value it
     cannot take, and for an indicator that looks ahead.
     """
-    full_name = _full_name(name)
+    full_name = indicator_name(name)
     module, _, short_name = full_name.rpartition(".")
     indicator = getattr(import_module(module), short_name)
     chosen = _checked(full_name, indicator, parameters)
@@ -146,7 +146,8 @@ def library_indicator(
     return outputs
 
 
-def _full_name(name: str) -> str:
+def indicator_name(name: str) -> str:
+    """The full name of an indicator; UsageError with what was meant when there is none."""
     if name in WARM_UPS:
         return name
     for full_name in WARM_UPS:

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from strategies.indicators.library import indicator_name
 from strategies.kernels.dispatch import KernelSet
 from strategies.registry import make_strategy
 from trader.broker.alpaca_broker import AlpacaBroker
@@ -141,6 +142,7 @@ def open_account(
         atr_multiple=config.risk.atr_multiple,
         costs=costs,
         limits=limits_of(config),
+        indicators=tuple(indicator_name(name) for name in config.evidence.indicators or ()),
         debated=debated,
     )
     cycle = Cycle(

@@ -34,6 +34,7 @@ class CycleSettings:
     atr_multiple: float
     costs: Costs
     limits: RiskLimits
+    indicators: tuple[str, ...]  # of the `ta` library, put in evidence besides the usual facts
     debated: bool  # False only for the baseline without debate
 
 
@@ -109,6 +110,7 @@ class Candidates:
             account=account,
             bars_behind=bars_behind(series, self._calendar, slot),
             costs=settings.costs,
+            indicators=settings.indicators,
             kernels=self._kernels,
             periods_per_year=PERIODS_PER_YEAR[settings.timeframe],
         )

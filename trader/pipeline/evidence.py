@@ -11,6 +11,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.indicators.library import library_indicator
 from strategies.kernels.dispatch import KernelSet
 from trader.core.costs import Costs
 from trader.core.decision import Evidence, EvidenceKind, Signal
@@ -76,6 +77,7 @@ def gather(
     account: AccountView,
     bars_behind: int,
     costs: Costs,
+    indicators: Sequence[str],
     kernels: KernelSet,
     periods_per_year: float,
 ) -> tuple[Evidence, ...]:
@@ -84,6 +86,7 @@ def gather(
     bars         everything known at the decision, newest last; at least one bar
     atr          [T] USD, aligned with bars
     bars_behind  expected bars that are missing at the end
+    indicators   further indicators of the `ta` library, by name
     """
     facts = _Facts(bars.symbol, signal.as_of, from_ns(bars.available_at[-1]))
     _prices(facts, bars, bars_behind)
@@ -94,6 +97,7 @@ def gather(
     _levels(facts, levels)
     _track(facts, signal, record)
     _targets(facts, bars, levels, record, costs)
+    _library(facts, bars, indicators)
     return tuple(facts.found)
 
 
@@ -309,6 +313,14 @@ def _targets(
         facts.add(
             "track_record", f"expected_value_{name}", chance * ratio - (1.0 - chance), "R", source
         )
+
+
+def _library(facts: _Facts, bars: BarSeries, indicators: Sequence[str]) -> None:
+    """The newest value of every output of the `ta` indicators that a person asked for."""
+    for name in indicators:
+        short = name.rpartition(".")[2]
+        for output, values in library_indicator(name, bars).items():
+            facts.add("technical", f"{short}.{output}", _last(values), "points", "ta")
 
 
 def _last(array: NDArray[np.float64], back: int = 1) -> float | None:

@@ -181,3 +181,13 @@ def test_the_doctor_finds_nothing_wrong_here_and_says_what_is(app, tmp_path):
     failed = [check for check in broken if check.status == "failed"]
     assert [check.name for check in failed] == ["data"]
     assert failed[0].remedy
+
+
+def test_any_indicator_of_the_library_can_be_put_in_evidence_by_name(tmp_path):
+    app = opened(tmp_path, "evidence.indicators=TSIIndicator,ta.volatility.UlcerIndex")
+    held = app.debate("AAPL", datetime(2026, 7, 2, 23, tzinfo=UTC)).debates[0]
+    values = {fact.name: fact.value for fact in held.evidence}
+    assert values["TSIIndicator.tsi"] is not None
+    assert values["UlcerIndex.ulcer_index"] is not None
+    with pytest.raises(UsageError, match="did you mean"):
+        opened(tmp_path, "evidence.indicators=TSIIndicatr").debate("AAPL")

@@ -105,6 +105,7 @@ Listed = Annotated[
     BeforeValidator(_mark_repeats),
 ]
 Symbol = Annotated[str, Field(pattern=SYMBOL_PATTERN), BeforeValidator(_symbol)]
+IndicatorName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]{0,79}$")]
 Window = Annotated[int, Field(ge=1, le=2000)]
 StrategyName = Literal["atr_trend", "rsi_reversion", "macd_momentum", "sma_cross", "buy_and_hold"]
 
@@ -246,6 +247,14 @@ class Debate(Section):
     )
 
 
+class EvidenceSettings(Section):
+    """What the debaters may quote besides the facts that every debate has."""
+
+    indicators: Listed[IndicatorName] | None = Field(
+        default=None, description="Further indicators of the ta library, e.g. TSIIndicator"
+    )
+
+
 class Risk(Section):
     """What the risk gate allows."""
 
@@ -314,6 +323,9 @@ class Config(Section):
     data: Data = Field(default=Data(), description="Where bars come from")
     account: Account = Field(default=Account(), description="The paper account")
     strategies: Strategies = Field(default=Strategies(), description="Which rules look for entries")
+    evidence: EvidenceSettings = Field(
+        default=EvidenceSettings(), description="What may be quoted besides the usual facts"
+    )
     debate: Debate = Field(default=Debate(), description="How an entry is argued over")
     risk: Risk = Field(default=Risk(), description="What the risk gate allows")
     costs: CostSettings = Field(default=CostSettings(), description="What trading costs")
