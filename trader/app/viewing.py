@@ -186,7 +186,9 @@ def status(app: Context) -> StatusView:
         cash=seen.portfolio.cash,
         equity=seen.portfolio.equity,
         positions=len(seen.portfolio.positions),
-        open_orders=sum(len(order.with_legs()) for order in seen.orders),
+        open_orders=sum(
+            not leg.status.is_final for order in seen.orders for leg in order.with_legs()
+        ),
         slots=sum(1 for _ in seen.ledger.records("slot")),
         decisions=sum(1 for _ in seen.ledger.records("cycle")),
         closed_trades=sum(not trade.is_open for trade in seen.journal.book.trades.values()),

@@ -6,26 +6,20 @@ from typing import Annotated
 
 import typer
 
-from trader.cli.options import (
-    ConfigOption,
-    JsonOption,
-    ProfileOption,
-    SetOption,
-    StateOption,
-    open_with,
-)
+from trader.cli.options import Shared, add_command
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command(epilog="Example: trader run --paper --once")(run)
-    app.command()(status)
-    app.command()(orders)
-    app.command()(positions)
-    app.command()(journal)
+    add_command(app, run, epilog="Example: trader run --paper --once")
+    add_command(app, status)
+    add_command(app, orders)
+    add_command(app, positions)
+    add_command(app, journal)
 
 
 def run(
+    shared: Shared,
     paper: Annotated[
         bool, typer.Option("--paper", help="Required: there is no other mode.")
     ] = False,
@@ -46,11 +40,6 @@ def run(
     symbols: Annotated[
         str | None, typer.Option(metavar="A,B", help="Symbols; AAPL on the sample by default.")
     ] = None,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
 ) -> None:
     """Trade paper money at the embedded exchange, one decision slot a call."""
     from trader.cli import output, telling
@@ -60,88 +49,42 @@ def run(
         raise UsageError("say `trader run --paper`: paper money is the only mode there is")
     if not once:
         raise UsageError("say `trader run --paper --once`: each call walks one decision slot")
-    opened = open_with(
-        config,
-        profile,
-        state_dir,
-        settings,
+    opened = shared.open(
         data__source=data,
         strategies__enabled=strategy,
         symbols=symbols,
     )
-    output.notices(opened.loaded.notices)
     result = opened.run_once(restart_market=restart_market)
     output.notices(result.notices)
-    if as_json:
-        output.show_json(result.as_json())
-    else:
-        telling.tell_run(result)
+    shared.show(result, telling.tell_run)
 
 
-def status(
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
-) -> None:
+def status(shared: Shared) -> None:
     """Show the paper account in short and verify its ledger."""
-    from trader.cli import output, telling
+    from trader.cli import telling
 
-    view = open_with(config, profile, state_dir, settings).status()
-    if as_json:
-        output.show_json(view.as_json())
-    else:
-        telling.tell_status(view)
+    shared.show(shared.open().status(), telling.tell_status)
 
 
-def orders(
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
-) -> None:
+def orders(shared: Shared) -> None:
     """List the orders of the paper account with their legs."""
-    from trader.cli import output, telling
+    from trader.cli import telling
 
-    view = open_with(config, profile, state_dir, settings).orders()
-    if as_json:
-        output.show_json(view.as_json())
-    else:
-        telling.tell_orders(view)
+    shared.show(shared.open().orders(), telling.tell_orders)
 
 
-def positions(
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
-) -> None:
+def positions(shared: Shared) -> None:
     """List the positions of the paper account, each with its stop."""
-    from trader.cli import output, telling
+    from trader.cli import telling
 
-    view = open_with(config, profile, state_dir, settings).positions()
-    if as_json:
-        output.show_json(view.as_json())
-    else:
-        telling.tell_positions(view)
+    shared.show(shared.open().positions(), telling.tell_positions)
 
 
 def journal(
+    shared: Shared,
     last: Annotated[int, typer.Option("-n", "--last", min=1, help="How many records.")] = 20,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
 ) -> None:
     """Show the newest records of the ledger."""
-    from trader.cli import output, telling
+    from trader.cli import telling
 
-    view = open_with(config, profile, state_dir, settings).journal(last)
-    if as_json:
-        output.show_json(view.as_json())
-    else:
-        telling.tell_journal(view)
+    shared.show(shared.open().journal(last), telling.tell_journal)

@@ -1,52 +1,144 @@
-"""Options that every command has, and opening the app with them."""
+"""Options that every command has, said once, and opening the app with them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from trader.app import App
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="Configuration file; ./config.yaml by default."),
-]
-ProfileOption = Annotated[
-    str | None, typer.Option("--profile", metavar="NAME", help="Profile of the configuration file.")
-]
-StateOption = Annotated[
-    Path | None, typer.Option("--state-dir", metavar="DIR", help="Folder that holds all state.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Override one setting, e.g. risk.atr_multiple=3."
+SHARED: tuple[tuple[str, Any, Any], ...] = (  # name, type with its option, default
+    (
+        "as_json",
+        Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")],
+        False,
     ),
-]
+    (
+        "config",
+        Annotated[
+            Path | None,
+            typer.Option(
+                "--config", metavar="FILE", help="Configuration file; ./config.yaml by default."
+            ),
+        ],
+        None,
+    ),
+    (
+        "profile",
+        Annotated[
+            str | None,
+            typer.Option("--profile", metavar="NAME", help="Profile of the configuration file."),
+        ],
+        None,
+    ),
+    (
+        "state_dir",
+        Annotated[
+            Path | None,
+            typer.Option("--state-dir", metavar="DIR", help="Folder that holds all state."),
+        ],
+        None,
+    ),
+    (
+        "settings",
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--set",
+                metavar="NAME=VALUE",
+                help="Override one setting, e.g. risk.atr_multiple=3.",
+            ),
+        ],
+        None,
+    ),
+    (
+        "quiet",
+        Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no notes on stderr.")],
+        False,
+    ),
+    (
+        "verbose",
+        Annotated[int, typer.Option("-v", "--verbose", count=True, help="-vv shows tracebacks.")],
+        0,
+    ),
+)
 
 
-def open_with(
-    config: Path | None,
-    profile: str | None,
-    state_dir: Path | None,
-    settings: Sequence[str] | None = None,
-    **overrides: object,
-) -> App:
-    """Open the app; options that were given override the configuration.
+class Shown(Protocol):
+    """A result that can be printed as one JSON object."""
 
-    overrides  dotted setting with `__` for the dot -> value, None where the option was not given
-    """
-    from trader.app import open_app
+    def as_json(self) -> Any:
+        """The JSON object of the command."""
 
-    given = list(settings or ())
-    if state_dir is not None:
-        given.append(f"state_dir={state_dir}")
-    for name, value in overrides.items():
-        if value is not None:
-            given.append(f"{name.replace('__', '.')}={value}")
-    return open_app(config_path=config, profile=profile, overrides=given)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What was given of the options that every command has."""
+
+    as_json: bool
+    config: Path | None
+    profile: str | None
+    state_dir: Path | None
+    settings: list[str] | None
+    quiet: bool
+    verbose: int
+
+    def show(self, result: Shown, tell: Callable[[Any], None]) -> None:
+        """Print a result: as JSON when that was asked for, else by `tell`."""
+        from trader.cli import output
+
+        if self.as_json:
+            output.show_json(result.as_json())
+        else:
+            tell(result)
+
+    def open(self, **overrides: object) -> App:
+        """Open the app; options that were given override the configuration.
+
+        overrides  setting with `__` for its dots -> value, None where the option was not given
+        """
+        from trader.app import open_app
+        from trader.cli import output
+
+        given = list(self.settings or ())
+        if self.state_dir is not None:
+            given.append(f"state_dir={self.state_dir}")
+        for name, value in overrides.items():
+            if value is not None:
+                given.append(f"{name.replace('__', '.')}={value}")
+        opened = open_app(config_path=self.config, profile=self.profile, overrides=given)
+        output.notices(opened.loaded.notices)
+        return opened
+
+
+def add_command(app: typer.Typer, function: Callable[..., None], *, epilog: str = "") -> None:
+    """Make `function` a command; its first parameter is `Shared`, the rest are its own options."""
+    hints = get_type_hints(function, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name], kind=parameter.KEYWORD_ONLY)
+        for parameter in list(inspect.signature(function).parameters.values())[1:]
+    ]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, kind, default in SHARED
+    ]
+
+    def command(**given: Any) -> None:
+        from trader.cli import output
+
+        said = Shared(**{name: given.pop(name) for name, _, _ in SHARED})
+        output.SPEECH.quiet |= said.quiet
+        output.SPEECH.verbose += said.verbose
+        function(said, **given)
+
+    # typer reads the options off the signature
+    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__annotations__ = {}
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    app.command(epilog=epilog or None)(command)

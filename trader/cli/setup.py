@@ -7,43 +7,30 @@ from typing import Annotated
 
 import typer
 
-from trader.cli.options import (
-    ConfigOption,
-    JsonOption,
-    ProfileOption,
-    SetOption,
-    StateOption,
-    open_with,
-)
+from trader.cli.options import Shared, add_command
 
 SCHEMA_VERSION = 1
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command()(doctor)
-    app.command()(init)
+    add_command(app, doctor)
+    add_command(app, init)
     group = typer.Typer(
         no_args_is_help=True, help="Show or check the configuration.", rich_markup_mode=None
     )
-    group.command("show")(show)
-    group.command("validate")(validate)
+    add_command(group, show)
+    add_command(group, validate)
     app.add_typer(group, name="config")
 
 
-def doctor(
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
-) -> None:
+def doctor(shared: Shared) -> None:
     """Check this installation and say what to do about what fails."""
     from trader.cli import output, telling
 
-    found = open_with(config, profile, state_dir, settings).doctor()
+    found = shared.open().doctor()
     failed = [check for check in found if check.status == "failed"]
-    if as_json:
+    if shared.as_json:
         checks = [
             {"name": c.name, "status": c.status, "found": c.found, "remedy": c.remedy}
             for c in found
@@ -56,41 +43,31 @@ def doctor(
 
 
 def init(
+    shared: Shared,
     path: Annotated[Path, typer.Argument(help="File to write.")] = Path("config.yaml"),
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
 ) -> None:
     """Write a config.yaml with every default and make the state folder;
     an existing file is left alone.
     """
     from trader.cli import output
 
-    made = open_with(config, profile, state_dir, settings).init(path)
-    if as_json:
+    made = shared.open().init(path)
+    if shared.as_json:
         output.show_json({"schema_version": SCHEMA_VERSION, **made.as_json()})
     else:
         written = "written" if made.written else "is there already and was left alone"
         output.lines(f"{made.path} {written}", f"state folder {made.state_dir}")
 
 
-def show(
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
-) -> None:
+def show(shared: Shared) -> None:
     """Show every setting, its value and where it comes from."""
     from trader.cli import output, telling
     from trader.core.canonical import to_object
     from trader.core.config import describe
 
-    opened = open_with(config, profile, state_dir, settings)
+    opened = shared.open()
     found = describe(opened.loaded)
-    if as_json:
+    if shared.as_json:
         rows = {
             item.name: {"value": item.value, "origin": item.origin, "description": item.description}
             for item in found
@@ -100,19 +77,13 @@ def show(
         telling.tell_settings(found)
 
 
-def validate(
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
-) -> None:
+def validate(shared: Shared) -> None:
     """Check the configuration; every mistake is one line with its position."""
     from trader.cli import output
 
-    loaded = open_with(config, profile, state_dir, settings).loaded
+    loaded = shared.open().loaded
     where = str(loaded.path) if loaded.path else "built-in defaults"
-    if as_json:
+    if shared.as_json:
         output.show_json({"schema_version": SCHEMA_VERSION, "valid": True, "file": where})
     else:
         output.lines(f"{where}: valid")

@@ -8,26 +8,22 @@ from typing import Annotated
 
 import typer
 
-from trader.cli.options import (
-    ConfigOption,
-    JsonOption,
-    ProfileOption,
-    SetOption,
-    StateOption,
-    open_with,
-)
+from trader.cli.options import Shared, add_command
 
 DATE = "%Y-%m-%d"
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command(epilog="Example: trader backtest --from 2025-01-01 --symbols AAPL")(backtest)
-    app.command(epilog="Example: trader debate AAPL --as-of 2026-03-02")(debate)
-    app.command(epilog="Example: trader replay bt-0123456789-20260302T1430-AAPL-atr_trend")(replay)
+    add_command(app, backtest, epilog="Example: trader backtest --from 2025-01-01 --symbols AAPL")
+    add_command(app, debate, epilog="Example: trader debate AAPL --as-of 2026-03-02")
+    add_command(
+        app, replay, epilog="Example: trader replay bt-0123456789-20260302T1430-AAPL-atr_trend"
+    )
 
 
 def backtest(
+    shared: Shared,
     start: Annotated[datetime, typer.Option("--from", formats=[DATE], help="First day.")],
     end: Annotated[
         datetime | None,
@@ -56,20 +52,11 @@ def backtest(
             metavar="DIR", help="Where the report folder goes; the state folder by default."
         ),
     ] = None,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
 ) -> None:
     """Replay history through the same pipeline as a paper run, beside two baselines."""
     from trader.cli import output, progress, telling
 
-    opened = open_with(
-        config,
-        profile,
-        state_dir,
-        settings,
+    opened = shared.open(
         symbols=symbols,
         data__timeframe=timeframe,
         data__source=data,
@@ -78,19 +65,16 @@ def backtest(
         debate__rounds=rounds,
         account__cash=cash,
     )
-    output.notices(opened.loaded.notices)
     with progress.bar() as tell:
         result = opened.backtest(
             start=start.date(), end=end.date() if end else None, out=out, progress=tell
         )
     output.notices(result.notices)
-    if as_json:
-        output.show_json(result.as_json())
-    else:
-        telling.tell_backtest(result)
+    shared.show(result, telling.tell_backtest)
 
 
 def debate(
+    shared: Shared,
     symbol: Annotated[str, typer.Argument(help="Symbol to argue about.")],
     as_of: Annotated[
         datetime | None,
@@ -105,25 +89,15 @@ def debate(
     strategy: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Strategies to debate for.")
     ] = None,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
 ) -> None:
     """Hold a debate about one symbol; nothing is ordered."""
     from trader.cli import output, telling
 
-    opened = open_with(
-        config,
-        profile,
-        state_dir,
-        settings,
+    opened = shared.open(
         data__source=data,
         data__timeframe=timeframe,
         strategies__enabled=strategy,
     )
-    output.notices(opened.loaded.notices)
     moment = None
     if as_of is not None:
         whole_day = (as_of.hour, as_of.minute) == (0, 0)
@@ -134,30 +108,20 @@ def debate(
         )
     result = opened.debate(symbol, moment)
     output.notices(result.notices)
-    if as_json:
-        output.show_json(result.as_json())
-    else:
-        telling.tell_debates(result)
+    shared.show(result, telling.tell_debates)
 
 
 def replay(
+    shared: Shared,
     cycle_id: Annotated[
         str, typer.Argument(help="Id of a decision, from a report, cycles.jsonl or the journal.")
     ],
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-    profile: ProfileOption = None,
-    state_dir: StateOption = None,
-    settings: SetOption = None,
 ) -> None:
     """Take a recorded decision again and compare it bit for bit."""
-    from trader.cli import output, telling
+    from trader.cli import telling
 
-    opened = open_with(config, profile, state_dir, settings)
+    opened = shared.open()
     result = opened.replay(cycle_id)
-    if as_json:
-        output.show_json(result.as_json())
-    else:
-        telling.tell_replay(result)
+    shared.show(result, telling.tell_replay)
     if not result.reproduced:
         raise typer.Exit(1)

@@ -43,6 +43,7 @@ def test_three_calls_show_a_quiet_slot_a_debate_with_its_order_and_the_fill_with
     assert held[0].target_price is not None
     status = opened(tmp_path).status()
     assert (status.slots, status.positions, status.ledger_head) == (3, 1, third.ledger_head)
+    assert status.open_orders == 2  # the stop and the target
     orders = opened(tmp_path).orders().orders
     assert orders[0].purpose == "entry"
     assert len(orders[0].order.legs) == 2
