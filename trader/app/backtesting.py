@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -112,7 +113,8 @@ def backtest(
     )
     run_id = run_id_of("bt-", body, coverage.source.sha256, coverage.first, coverage.last)
     folder = (out or app.state_dir / "reports") / run_id
-    work = make_folder(folder.parent) / f".{run_id}.{os.getpid()}"
+    _sweep(make_folder(folder.parent))
+    work = folder.with_name(f".{run_id}.{os.getpid()}")
     try:
         make_folder(work)
         result = _run(
@@ -328,11 +330,19 @@ def trades_csv(rows: Sequence[TradeRow]) -> str:
     return text.getvalue()
 
 
+def _sweep(reports: Path) -> None:
+    """Remove what backtests that were killed left half done."""
+    for path in reports.glob(".bt-*"):
+        process = path.name.rpartition(".")[2]
+        if process.isdigit() and not Path("/proc", process).exists() and Path("/proc").exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def _replace(folder: Path, work: Path) -> None:
     """Put the finished folder in the place of an earlier run with the same id."""
     while True:
         old = folder.with_name(f".{folder.name}.old.{os.getpid()}")
-        if folder.exists():
+        with suppress(FileNotFoundError):  # there is none yet, or another run just took it away
             os.rename(folder, old)
         try:
             os.rename(work, folder)

@@ -13,7 +13,7 @@ from trader.app.context import Context
 from trader.core.canonical import Primitive, canonical_json, from_primitive, to_object
 from trader.core.config import Config
 from trader.core.decision import CycleRecord
-from trader.core.errors import TraderError, UsageError
+from trader.core.errors import StateError, TraderError, UsageError
 from trader.core.market import Timeframe, session_of
 from trader.core.trading import money
 from trader.ledger.store import Ledger
@@ -77,13 +77,18 @@ def replay_cycle(app: Context, cycle_id: str) -> ReplayResult:
 
 def _ledgers(state_dir: Path) -> Iterator[Path]:
     """Every ledger of the state folder: the paper account's, then backtests', then the archived."""
-    for pattern in ("ledger.db", "reports/*/ledger.db", "archive/*/ledger.db"):
+    for pattern in ("ledger.db", "reports/[!.]*/ledger.db", "archive/*/ledger.db"):
         yield from sorted(state_dir.glob(pattern))
 
 
 def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, Any]]:
+    unreadable = []
     for path in _ledgers(state_dir):
-        ledger = Ledger(path)
+        try:
+            ledger = Ledger(path, read_only=True)
+        except StateError as exc:
+            unreadable.append(str(exc))
+            continue
         try:
             found = ledger.record("cycle", cycle_id)
             if found is None:
@@ -92,9 +97,10 @@ def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, 
             return path, from_primitive(CycleRecord, found.body), runs[-1].body
         finally:
             ledger.close()
+    besides = f" ({'; '.join(unreadable)})" if unreadable else ""
     raise UsageError(
-        f"no ledger below {state_dir} holds the cycle {cycle_id}: "
-        "`trader journal` lists the cycles of the paper account, cycles.jsonl those of a backtest"
+        f"no ledger below {state_dir} holds the cycle {cycle_id[:80]}{besides}: `trader journal` "
+        "lists the cycles of the paper account, cycles.jsonl those of a backtest"
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from strategies.kernels.dispatch import kernels
 from trader.app.assembly import Account, open_account, run_body, run_id_of, starting_cash
@@ -22,9 +23,10 @@ from trader.core.trading import Order, Position
 from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
-from trader.pipeline.slots import Slot, next_slot, slot_times
+from trader.pipeline.slots import Slot, next_slot, slots_between
 
 SCHEMA_VERSION = 1
+LEDGER, EXCHANGE = "ledger.db", "exchange.db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,25 +57,79 @@ class RunResult:
 def run_once(app: Context, *, restart_market: bool) -> RunResult:
     """Walk the embedded market to its next slot, under the lock of the state folder.
 
-    Raises LockHeldError when another run is at work, UsageError when the debate is switched off,
-    and DataIntegrityError when the bars end before the next slot.
+    Nothing is created or moved before configuration, bars and account were found to fit.
+    Raises LockHeldError when another run is at work, UsageError when the debate is switched off or
+    the account trades another market, DataIntegrityError when the bars end before the next slot or
+    are not those that the account has traded on, StateError when its files do not belong together.
     """
     if app.config.debate.mode == "off":
         raise UsageError("trader run never trades without a debate: set debate.mode to rules")
     with locked(app.state_dir):
         notices = []
-        if restart_market and (kept := _put_aside(app.state_dir)):
-            notices.append(f"the market begins again; the earlier account was put aside in {kept}")
+        if restart_market:
+            _require_bars(app, _first_slot(app).as_of, begun=False)
+            if kept := _put_aside(app.state_dir):
+                notices.append(
+                    f"the market begins again; the earlier account was put aside in {kept}"
+                )
+        _require_fitting(app)
         with paper_account(app) as account:
             return _walk(app, account, notices)
 
 
+def _first_slot(app: Context) -> Slot:
+    """The slot at which a new account begins."""
+    session = app.calendar.at_or_after(app.config.market.start)
+    return slots_between(app.calendar, app.timeframe, session, session)[0]
+
+
+def _require_fitting(app: Context) -> None:
+    """Check, before anything is opened for writing, that the account and this run fit together."""
+    path = app.state_dir / LEDGER
+    if not path.exists():
+        _require_bars(app, _first_slot(app).as_of, begun=False)
+        return
+    ledger = Ledger(path, read_only=True)
+    try:
+        market, last = market_of(ledger), ledger.last("slot")
+    finally:
+        ledger.close()
+    if market is None:
+        _require_bars(app, _first_slot(app).as_of, begun=False)
+        return
+    mine = (app.config.data.source, app.config.data.timeframe, app.config.data.seed)
+    if market != mine:
+        raise UsageError(
+            f"this account trades {market[1]} bars of {market[0]} (seed {market[2]}), not {mine[1]} "
+            f"of {mine[0]} (seed {mine[2]}): name the same source as before, or begin again with "
+            "--restart-market"
+        )
+    if not (app.state_dir / EXCHANGE).exists():
+        raise StateError(
+            f"{app.state_dir / EXCHANGE} is missing, though the ledger knows this account: bring "
+            "it back, or begin again with --restart-market"
+        )
+    if last is not None:
+        _require_same_past(app, last.body)
+
+
+def _require_same_past(app: Context, slot: Mapping[str, Any]) -> None:
+    """Refuse bars that tell another past than the one the account has lived through."""
+    as_of = datetime.fromisoformat(slot["as_of"])
+    for symbol, known in slot["hashes"].items():
+        if app.data.bars(symbol, app.timeframe, as_of).sha256 != known:
+            raise DataIntegrityError(
+                f"the bars of {symbol} up to {as_of:%Y-%m-%d} are not those that this account has "
+                "traded on: bring them back, or begin again with --restart-market"
+            )
+
+
 def _walk(app: Context, account: Account, notices: list[str]) -> RunResult:
     slot, cut_short = _next(app, account)
-    _require_bars(app, slot.as_of)
+    _require_bars(app, slot.as_of, begun=True)
     if cut_short:
         notices.append(f"the slot of {slot.session} was cut short; it is finished now")
-    if not any(account.ledger.records("slot")):
+    if account.ledger.last("slot") is None:
         notices.append(
             "market time is simulated: each call walks the embedded market one decision slot on"
         )
@@ -106,28 +162,41 @@ def _next(app: Context, account: Account) -> tuple[Slot, bool]:
     half done, and its exits must not be lost.
     """
     last = account.ledger.last("slot")
-    begun = account.exchange.now()
+    stands = account.exchange.now()
     finished = datetime.fromisoformat(last.body["as_of"]) if last else account.start
     slot = next_slot(app.calendar, app.timeframe, finished)
-    if begun > slot.as_of:
+    if stands not in (finished, slot.as_of):
         raise StateError(
-            f"the exchange stands at {begun} and the ledger at {finished}: "
-            "these files do not belong together; begin again with --restart-market"
+            f"the exchange stands at {stands} and the ledger at {finished}: these files do not "
+            "belong together; bring the right ones back, or begin again with --restart-market"
         )
-    return slot, begun == slot.as_of
+    return slot, stands == slot.as_of
 
 
-def _require_bars(app: Context, as_of: datetime) -> None:
-    """Refuse to walk past the end of every symbol's bars."""
+def _require_bars(app: Context, as_of: datetime, *, begun: bool) -> None:
+    """Refuse to walk past the end of every symbol's bars. begun: the account exists already."""
     ends = {
         symbol: app.data.bars(symbol, app.timeframe).available_at[-1] for symbol in app.symbols()
     }
     newest = from_ns(max(ends.values()))
-    if as_of > newest:
-        raise DataIntegrityError(
-            f"the bars of {app.data.name} end at {newest:%Y-%m-%d %H:%M} UTC, "
-            "the market stands there: begin again with --restart-market"
-        )
+    if as_of <= newest:
+        return
+    if begun:
+        advice = "the market stands there: begin again with --restart-market"
+    else:
+        advice = f"market.start {app.config.market.start} lies behind: set an earlier one"
+    raise DataIntegrityError(
+        f"the bars of {app.data.name} end at {newest:%Y-%m-%d %H:%M} UTC, {advice}"
+    )
+
+
+def market_of(ledger: Ledger) -> tuple[str, str, int] | None:
+    """Source, timeframe and seed of the market that an account trades; None before it has begun."""
+    begun = next(ledger.records("run"), None)
+    if begun is None:
+        return None
+    data = begun.body["settings"]["data"]
+    return (data["source"], data["timeframe"], data["seed"])
 
 
 @contextmanager
@@ -137,7 +206,7 @@ def paper_account(app: Context) -> Iterator[Account]:
     The caller holds the lock.
     """
     config = app.config
-    ledger = Ledger(make_folder(app.state_dir) / "ledger.db")
+    ledger = Ledger(make_folder(app.state_dir) / LEDGER)
     try:
         begun = next(ledger.records("run"), None)
         cash = starting_cash(config) if begun is None else Decimal(begun.body["cash"])
@@ -147,8 +216,6 @@ def paper_account(app: Context) -> Iterator[Account]:
         run_id = run_id_of("paper-", body)
         if ledger.record("run", run_id) is None:
             ledger.append("run", run_id, body)
-        session = app.calendar.at_or_after(config.market.start)
-        start = slot_times(app.calendar, app.timeframe, app.calendar.previous(session))[-1]
         account = open_account(
             config,
             run_id=run_id,
@@ -157,10 +224,10 @@ def paper_account(app: Context) -> Iterator[Account]:
             calendar=app.calendar,
             ledger=ledger,
             kernels=kernels(config.kernels.backend),
-            start=start,
+            start=_first_slot(app).since,
             cash=cash,
             debated=True,
-            database=app.state_dir / "exchange.db",
+            database=app.state_dir / EXCHANGE,
         )
         yield account
         account.exchange.close()
@@ -172,7 +239,7 @@ def _put_aside(state_dir: Path) -> Path | None:
     """Move the account's files to a numbered folder; None when there is no account yet."""
     files = [
         path
-        for stem in ("ledger.db", "exchange.db")
+        for stem in (LEDGER, EXCHANGE)
         for path in (state_dir / stem, state_dir / f"{stem}-wal", state_dir / f"{stem}-shm")
         if path.exists()
     ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from trader.app.assembly import costs_of, starting_cash
+from trader.app.assembly import costs_of
 from trader.app.context import Context
+from trader.app.running import EXCHANGE, LEDGER, market_of
 from trader.broker.alpaca_broker import AlpacaBroker
 from trader.broker.exchange.exchange import Exchange
 from trader.broker.session import embedded_client
 from trader.core.canonical import Primitive, to_object
+from trader.core.errors import StateError
 from trader.core.trading import Order, OrderType, Portfolio
 from trader.ledger.book import ExitReason
 from trader.ledger.store import Ledger
@@ -21,6 +23,7 @@ from trader.orders.journal import OrderJournal
 from trader.pipeline.candidates import strategy_of
 
 SCHEMA_VERSION = 1
+CUT_SHORT = "a slot was cut short: `trader run --paper --once` finishes it, then look again"
 NO_ACCOUNT = "there is no paper account here yet: `trader run --paper --once` begins one"
 
 
@@ -118,42 +121,64 @@ class JournalView(_View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """An account as its files show it."""
+    """An account as its files show it. notices: what a person should know before believing it."""
 
     ledger: Ledger
     journal: OrderJournal
     portfolio: Portfolio
     orders: tuple[Order, ...]
+    notices: tuple[str, ...]
 
 
 def _look(app: Context, *, open_only: bool = True) -> _Seen | None:
-    path = app.state_dir / "ledger.db"
-    if not path.exists() or not (app.state_dir / "exchange.db").exists():
+    """The account over the market that it trades, whatever the configuration names now."""
+    path = app.state_dir / LEDGER
+    if not path.exists():
         return None
-    ledger = Ledger(path)
-    begun = next(ledger.records("run"), None)
-    if begun is None:
+    ledger = Ledger(path, read_only=True)
+    market = market_of(ledger)
+    if market is None:
         ledger.close()
         return None
+    database = app.state_dir / EXCHANGE
+    if not database.exists():
+        raise StateError(f"{database} is missing, though the ledger knows this account")
+    begun = next(ledger.records("run"))
+    own = _with_market(app, market)
     cash, costs = Decimal(begun.body["cash"]), costs_of(app.config)
     exchange = Exchange(
-        data=app.data,
-        timeframe=app.timeframe,
-        calendar=app.calendar,
+        data=own.data,
+        timeframe=own.timeframe,
+        calendar=own.calendar,
         costs=costs,
-        cash=starting_cash(app.config),
-        start=app.calendar.close(app.calendar.at_or_after(app.config.market.start)),
-        database=app.state_dir / "exchange.db",
+        cash=cash,
+        start=own.calendar.close(own.calendar.at_or_after(own.config.market.start)),
+        database=database,
     )
     broker = AlpacaBroker(embedded_client(exchange))
+    journal = OrderJournal(ledger, cash=cash, costs=costs)
+    portfolio = broker.portfolio()
+    notices = []
+    last = ledger.last("slot")
+    if last is not None and portfolio.as_of != datetime.fromisoformat(last.body["as_of"]):
+        notices.append(CUT_SHORT)
     seen = _Seen(
         ledger=ledger,
-        journal=OrderJournal(ledger, cash=cash, costs=costs),
-        portfolio=broker.portfolio(),
+        journal=journal,
+        portfolio=portfolio,
         orders=broker.orders(open_only=open_only),
+        notices=tuple(notices),
     )
     exchange.close()
     return seen
+
+
+def _with_market(app: Context, market: tuple[str, str, int]) -> Context:
+    """The same configuration over the market of an account."""
+    source, timeframe, seed = market
+    data = {"source": source, "timeframe": timeframe, "seed": seed}
+    config = app.config.model_copy(update={"data": type(app.config.data).model_validate(data)})
+    return Context(replace(app.loaded, config=config))
 
 
 def status(app: Context) -> StatusView:
@@ -180,7 +205,7 @@ def status(app: Context) -> StatusView:
     return StatusView(
         schema_version=SCHEMA_VERSION,
         state_dir=str(app.state_dir),
-        notices=(),
+        notices=seen.notices,
         market_time=seen.portfolio.as_of,
         simulated=True,
         cash=seen.portfolio.cash,
@@ -212,7 +237,7 @@ def orders(app: Context) -> OrdersView:
                 purpose=journaled.purpose if journaled else "by hand",
             )
         )
-    return OrdersView(schema_version=SCHEMA_VERSION, notices=(), orders=tuple(lines))
+    return OrdersView(schema_version=SCHEMA_VERSION, notices=seen.notices, orders=tuple(lines))
 
 
 def positions(app: Context) -> PositionsView:
@@ -229,7 +254,9 @@ def positions(app: Context) -> PositionsView:
         waiting = [live[key] for key in seen.journal.order_ids(trade.trade_id) if key in live]
         stop = next((o.stop_price for o in waiting if o.order_type is OrderType.STOP), None)
         target = next((o.limit_price for o in waiting if o.order_type is OrderType.LIMIT), None)
-        price = prices[trade.symbol]
+        price = prices.get(trade.symbol)
+        if price is None:
+            continue  # sold in a slot that was cut short; the notice says how to go on
         lines.append(
             PositionLine(
                 trade_id=trade.trade_id,
@@ -246,7 +273,7 @@ def positions(app: Context) -> PositionsView:
         )
     return PositionsView(
         schema_version=SCHEMA_VERSION,
-        notices=(),
+        notices=seen.notices,
         market_time=seen.portfolio.as_of,
         positions=tuple(lines),
     )
@@ -254,7 +281,7 @@ def positions(app: Context) -> PositionsView:
 
 def journal(app: Context, last: int) -> JournalView:
     """The newest `last` records of the account's ledger, each in a sentence."""
-    path = app.state_dir / "ledger.db"
+    path = app.state_dir / LEDGER
     if not path.exists():
         return JournalView(
             schema_version=SCHEMA_VERSION,
@@ -263,7 +290,7 @@ def journal(app: Context, last: int) -> JournalView:
             verified=0,
             ledger_head=None,
         )
-    ledger = Ledger(path)
+    ledger = Ledger(path, read_only=True)
     try:
         records = list(ledger.records())[-last:] if last > 0 else []
         return JournalView(

@@ -293,8 +293,6 @@ def tell_status(view: StatusView) -> None:
 def tell_orders(view: OrdersView) -> None:
     """Every order and its legs."""
     lines(*view.notices)
-    if view.notices:
-        return
     rows = []
     for line in view.orders:
         for number, order in enumerate(line.order.with_legs()):
@@ -325,14 +323,14 @@ def tell_orders(view: OrdersView) -> None:
             "client order id",
         )
         table("", headers, rows, left=(0, 1, 2, 3, 4, 8))
-    else:
+    elif not view.notices:
         lines("no orders yet")
 
 
 def tell_positions(view: PositionsView) -> None:
     """Every position with its stop and target."""
     lines(*view.notices)
-    if view.notices:
+    if view.market_time is None:
         return
     if not view.positions:
         lines("no positions")

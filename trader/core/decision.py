@@ -27,10 +27,7 @@ class Decision(StrEnum):
 
 
 class FlagCode(StrEnum):
-    """Why a debate or the gate said no.
-
-    `trader explain CODE` prints the text in trader/core/flags.py.
-    """
+    """Why a debate or the risk gate said no."""
 
     DATA_INTEGRITY_FAILURE = "DATA_INTEGRITY_FAILURE"
     STALE_DATA = "STALE_DATA"

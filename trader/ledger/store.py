@@ -65,34 +65,46 @@ class Ledger:
     Raises StateError when the file cannot be opened, is newer than this code or is not a ledger.
     """
 
-    def __init__(self, path: Path | None, *, durable: bool = True) -> None:
+    def __init__(self, path: Path | None, *, durable: bool = True, read_only: bool = False) -> None:
         self.path = path
         self._durable = durable
         self._depth = 0
         try:
-            if path is not None:
-                path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
-            self._db = sqlite3.connect(path or ":memory:", isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA busy_timeout = 5000")
-            self._migrate()
+            self._db = self._open(path, read_only=read_only)
+            last = self._db.execute(
+                "SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
         except (OSError, sqlite3.Error) as exc:
             raise StateError(f"the ledger {path} cannot be used: {exc}") from exc
-        last = self._db.execute(
-            "SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1"
-        ).fetchone()
         self._seq: int = last[0] if last else 0
         self.head: str = last[1] if last else GENESIS
 
-    def _migrate(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+    def _open(self, path: Path | None, *, read_only: bool) -> sqlite3.Connection:
+        if read_only and path is not None:
+            self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+            self._known_version()
+            return self._db
+        if path is not None:
+            path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
+        self._db = sqlite3.connect(path or ":memory:", isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA busy_timeout = 5000")
+        self._migrate()
+        return self._db
+
+    def _known_version(self) -> int:
+        version: int = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > len(MIGRATIONS):
             raise StateError(
-                f"the ledger {self.path} has version {version}, "
-                f"this program knows {len(MIGRATIONS)}: update it"
+                f"the ledger {self.path} has version {version}, this program knows "
+                f"{len(MIGRATIONS)}: update it"
             )
+        return version
+
+    def _migrate(self) -> None:
+        version = self._known_version()
         for number in range(version, len(MIGRATIONS)):
             self._db.executescript(
                 f"BEGIN; {MIGRATIONS[number]} PRAGMA user_version = {number + 1}; COMMIT;"
@@ -123,7 +135,7 @@ class Ledger:
             self._depth = 0
             self._db.execute("RELEASE work")
             if self._durable:
-                self._db.execute("COMMIT")
+                self.commit()
 
     def append(self, kind: str, record_id: str, body: Any) -> str:
         """Add one record and return its hash; StateError when this kind and id exist already."""
@@ -151,7 +163,10 @@ class Ledger:
     def commit(self) -> None:
         """Make everything appended so far durable."""
         if self._db.in_transaction and self._depth == 0:
-            self._db.execute("COMMIT")
+            try:
+                self._db.execute("COMMIT")
+            except sqlite3.Error as exc:
+                raise StateError(f"the ledger {self.path} cannot be written: {exc}") from exc
 
     def close(self) -> None:
         """Commit and let go of the file."""
@@ -164,9 +179,7 @@ class Ledger:
         where = f"WHERE kind IN ({marks})" if kinds else ""
         query = f"SELECT seq, kind, record_id, body, hash FROM records {where} ORDER BY seq"  # noqa: S608
         for seq, kind, record_id, body, digest in self._db.execute(query, kinds):
-            yield Record(
-                seq=seq, kind=kind, record_id=record_id, body=json.loads(body), hash=digest
-            )
+            yield self._read(seq, kind, record_id, body, digest)
 
     def record(self, kind: str, record_id: str) -> Record | None:
         """One record, or None."""
@@ -176,9 +189,14 @@ class Ledger:
         ).fetchone()
         if row is None:
             return None
-        return Record(
-            seq=row[0], kind=kind, record_id=record_id, body=json.loads(row[1]), hash=row[2]
-        )
+        return self._read(row[0], kind, record_id, row[1], row[2])
+
+    def _read(self, seq: int, kind: str, record_id: str, text: str, digest: str) -> Record:
+        try:
+            body = json.loads(text)
+        except (TypeError, ValueError) as exc:
+            raise StateError(f"record {seq} ({kind} {record_id}) of {self.path} is broken") from exc
+        return Record(seq=seq, kind=kind, record_id=record_id, body=body, hash=digest)
 
     def last(self, kind: str) -> Record | None:
         """The newest record of a kind, or None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -104,7 +105,8 @@ class Cycle:
             cash=portfolio.cash,
             equity=portfolio.equity,
             positions={held.symbol: held.quantity for held in portfolio.positions},
-            closes={symbol: float(series.close[-1]) for symbol, series in bars.items()},
+            closes=_closes(bars),
+            hashes={symbol: series.sha256 for symbol, series in bars.items()},
             fills=tuple(booked.fill.execution_id for booked in fills),
             exits=exits,
             refused=refused,
@@ -244,12 +246,21 @@ class Cycle:
         held.sort(key=lambda pair: _rank(*pair))
         closes = _closes({item.bars.symbol: item.bars for item in prepared})
         waiting = reserved_by_symbol(live, closes)
-        return tuple(self._decide(item, debate, portfolio, waiting) for item, debate in held)
+        # Every decision of the slot and its intents are known together or not at all: a run that
+        # dies here is repeated from the same account, and one that dies later only has to send.
+        with self._ledger.transaction():
+            records = tuple(self._decide(item, debate, portfolio, waiting) for item, debate in held)
+        for record in records:
+            if record.intent is not None:
+                # a refusal is in the journal now; an unknown outcome is settled by `resolve`
+                with suppress(OrderRefusedError, EndpointError):
+                    self._orders.send(record.intent)
+        return records
 
     def _decide(
         self, item: Prepared, debate: Debate, portfolio: Portfolio, waiting: dict[str, Decimal]
     ) -> CycleRecord:
-        """Gate, record, submit. waiting: USD of open buys by symbol; grows with each buy."""
+        """Gate and record. waiting: USD of open buys by symbol; grows with each buy."""
         settings, series, symbol = self._settings, item.bars, item.bars.symbol
         as_of = item.candidate.signal.as_of
         inputs = RiskInputs(
@@ -287,21 +298,11 @@ class Cycle:
             risk=risk,
             intent=intent,
         )
-        with (
-            self._ledger.transaction()
-        ):  # a decision and its intent are known together or not at all
-            self._ledger.append("cycle", item.cycle_id, record)
-            if intent is not None:
-                self._orders.write(intent, trade_id=item.cycle_id, purpose="entry")
+        self._ledger.append("cycle", item.cycle_id, record)
         if intent is not None:
+            self._orders.write(intent, trade_id=item.cycle_id, purpose="entry")
             cost = intent.quantity * money(item.candidate.entry_price) * CASH_COLLAR
             waiting[symbol] = waiting.get(symbol, Decimal(0)) + cost
-            try:
-                self._orders.send(intent)
-            except OrderRefusedError:
-                waiting[symbol] -= cost  # recorded by the journal; nothing waits
-            except EndpointError:
-                pass  # perhaps it waits: its cash stays reserved until `resolve` knows
         return record
 
 

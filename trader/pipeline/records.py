@@ -36,6 +36,7 @@ class SlotRecord:
     """One decision slot: the account after matching, and everything that happened but debates.
 
     fills      execution ids booked in this slot
+    hashes     symbol -> SHA-256 of the bars known at this slot; the next slot must find them again
     closes     USD per share, the newest close known of each symbol
     refused    symbols whose data were not fit for a decision, with the reason
     resolved   client order ids whose unknown outcome was settled
@@ -50,6 +51,7 @@ class SlotRecord:
     equity: Decimal
     positions: Mapping[str, Decimal]
     closes: Mapping[str, float]
+    hashes: Mapping[str, str]
     fills: tuple[str, ...]
     exits: tuple[Exit, ...]
     refused: Mapping[str, str]
