@@ -227,7 +227,7 @@ def _obstacle(evidence: EvidenceIndex, argument: Argument) -> tuple[Pattern, ...
     )
     rows: list[Pattern] = []
     if aimed is not None:
-        rows.append(_base_rate(evidence, aimed))
+        rows += _base_rate(evidence, aimed)
     before = [
         target
         for target in known
@@ -250,19 +250,16 @@ def _obstacle(evidence: EvidenceIndex, argument: Argument) -> tuple[Pattern, ...
     return tuple(rows)
 
 
-def _base_rate(evidence: EvidenceIndex, aimed: Target) -> Pattern:
+def _base_rate(evidence: EvidenceIndex, aimed: Target) -> tuple[Pattern, ...]:
+    """How rarely earlier trades got that far; no row where there is no past to speak of."""
     hits, closed = evidence.value(f"hits_{aimed.name}"), evidence.value("signal_closed")
-    past = (
-        f" ({hits:.0f} of {closed:.0f} got that far)"
-        if hits is not None and closed is not None
-        else ""
+    if hits is None or not closed:
+        return ()
+    text = (
+        f"{hits:.0f} of {closed:.0f} past trades got as far as that target before they ended: "
+        "counted cautiously, a chance of {value}."
     )
-    return Pattern(
-        field=f"probability_{aimed.name}",
-        operator="<",
-        line=0.5,
-        text=f"The base rate of reaching that target before the stop is {{value}}{past}.",
-    )
+    return (Pattern(field=f"probability_{aimed.name}", operator="<", line=0.5, text=text),)
 
 
 def _concession(claim: Claim) -> str:

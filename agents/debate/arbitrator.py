@@ -194,8 +194,8 @@ def _signal(context: DebateContext) -> RuleCheck:
     candidate = context.candidate
     return RuleCheck(
         code=FlagCode.NO_SIGNAL,
-        rule="the strategy's rule fired",
-        value=candidate.signal.reason if candidate.fired else "it did not",
+        rule="signal of the strategy",
+        value=candidate.signal.reason if candidate.fired else "did not fire",
         limit="fired",
         passed=candidate.fired,
     )
@@ -329,12 +329,12 @@ def _momentum_trap(context: DebateContext) -> RuleCheck:
     else:
         falling = close < average and minus > plus
         passed = not (falling and adx >= STRONG_TREND_ADX)
-        value = f"{'down' if falling else 'no'} trend, ADX {adx:.0f}"
+        value = f"{'down' if falling else 'no down'} trend, ADX {adx:.0f}"
     return RuleCheck(
         code=FlagCode.MOMENTUM_TRAP_RISK,
         rule="no mean reversion against a strong down trend",
         value=value,
-        limit=f"ADX < {STRONG_TREND_ADX:.0f} when down",
+        limit=f"no down trend of ADX {STRONG_TREND_ADX:.0f} or more",
         passed=passed,
         evidence_ids=ids,
     )

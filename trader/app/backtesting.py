@@ -55,7 +55,9 @@ class DebateLine:
     expected_value_r: float | None
     confidence: float
     bull: str  # what it wants
-    bear: str  # what it found against the weakest claim
+    attacked: str  # the claim of the bull that the bear found weakest
+    bear: str  # what it found against that claim
+    flags: tuple[str, ...]  # rules that failed
     rationale: str
 
 
@@ -244,7 +246,9 @@ def _debate_line(cycle: CycleRecord) -> DebateLine:
         expected_value_r=verdict.expected_value_r,
         confidence=verdict.confidence,
         bull=debate.arguments[0].thesis if debate.arguments else "",
+        attacked=debate.rebuttals[0].weakest_claim if debate.rebuttals else "",
         bear=debate.rebuttals[0].counter if debate.rebuttals else "",
+        flags=tuple(str(flag.code) for flag in verdict.flags),
         rationale=verdict.rationale,
     )
 

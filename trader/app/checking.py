@@ -94,6 +94,16 @@ def _configuration(app: Context) -> Check:
     )
 
 
+def broken_configuration(problems: str) -> Check:
+    """The check of a configuration that cannot be loaded; problems: one a line."""
+    return Check(
+        name="configuration",
+        status="failed",
+        found="; ".join(problems.splitlines()),
+        remedy="correct it; `trader config validate` tells every mistake with its position",
+    )
+
+
 def _state(app: Context) -> Check:
     return _tried(
         "state folder",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trader.core.clock import SessionCalendar, new_york
 from trader.core.config import Config, LoadedConfig
+from trader.core.errors import LockHeldError
 from trader.core.market import Timeframe
 from trader.core.ports import MarketData
 from trader.data.source import open_data
@@ -30,7 +31,10 @@ class Context:
     @property
     def state_dir(self) -> Path:
         """The one folder that holds state on disk."""
-        return Path(self.config.state_dir).expanduser()
+        try:
+            return Path(self.config.state_dir).expanduser()
+        except RuntimeError as exc:
+            raise LockHeldError(f"the state folder {self.config.state_dir}: {exc}") from exc
 
     @cached_property
     def calendar(self) -> SessionCalendar:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trader.app.context import Context
-from trader.core.config import load_config
+from trader.core.config import Config, LoadedConfig, load_config
 
 if TYPE_CHECKING:
     from trader.app.backtesting import BacktestProgress, BacktestResult
@@ -111,3 +111,12 @@ def open_app(
     # read-only
     os.environ.setdefault("NUMBA_CACHE_DIR", str(app.state_dir / "numba"))
     return app
+
+
+def open_defaults(state_dir: Path | None) -> App:
+    """The product with built-in defaults, whatever files and environment say."""
+    config = Config() if state_dir is None else Config(state_dir=str(state_dir))
+    loaded = LoadedConfig(
+        config=config, origins={}, path=None, profile=None, profiles=(), notices=()
+    )
+    return App(loaded)

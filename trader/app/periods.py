@@ -11,7 +11,10 @@ from trader.core.clock import SessionCalendar
 from trader.core.errors import DataIntegrityError, UsageError
 from trader.core.market import BarSeries, from_ns, session_of
 from trader.core.ports import MarketData
+from trader.data.integrity import inspect
 from trader.report.contents import SourceInfo
+
+SHOWN_WARNINGS = 3  # for each symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,8 @@ def cover(
             notices.append(f"{symbol} ends on {ends}: no decisions about it after that day")
         if begins > first:
             notices.append(f"{symbol} begins on {begins}: no decisions about it before that day")
+    for bars in series.values():
+        notices += _warnings(bars, calendar)
     cut = {symbol: bars.until(calendar.close(last)) for symbol, bars in series.items()}
     source = SourceInfo(
         name=data.name,
@@ -74,6 +79,15 @@ def cover(
         sha256=sha256_of({symbol: bars.sha256 for symbol, bars in cut.items()}),
     )
     return Coverage(first=first, last=last, series=cut, source=source, notices=tuple(notices))
+
+
+def _warnings(bars: BarSeries, calendar: SessionCalendar) -> list[str]:
+    """What is odd about the bars though no fault, in a few lines."""
+    found = [item.message for item in inspect(bars, calendar) if item.severity == "warning"]
+    if len(found) > SHOWN_WARNINGS:
+        rest = len(found) - SHOWN_WARNINGS
+        found[SHOWN_WARNINGS:] = [f"{bars.symbol}: {rest} more bars are as odd"]
+    return found
 
 
 def _span(bars: BarSeries) -> tuple[date, date]:

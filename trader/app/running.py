@@ -100,9 +100,9 @@ def _require_fitting(app: Context) -> None:
     mine = (app.config.data.source, app.config.data.timeframe, app.config.data.seed)
     if market != mine:
         raise UsageError(
-            f"this account trades {market[1]} bars of {market[0]} (seed {market[2]}), not {mine[1]} "
-            f"of {mine[0]} (seed {mine[2]}): name the same source as before, or begin again with "
-            "--restart-market"
+            f"this account trades {market[1]} bars of {market[0]} (seed {market[2]}), "
+            f"not {mine[1]} of {mine[0]} (seed {mine[2]}): name the same source as before, "
+            "or begin again with --restart-market"
         )
     if not (app.state_dir / EXCHANGE).exists():
         raise StateError(

@@ -49,6 +49,7 @@ class StatusView(_View):
     slots: int
     decisions: int
     closed_trades: int
+    realised_profit: Decimal | None  # of the closed trades, USD after costs
     records: int
     ledger_head: str | None
 
@@ -198,10 +199,12 @@ def status(app: Context) -> StatusView:
             slots=0,
             decisions=0,
             closed_trades=0,
+            realised_profit=None,
             records=0,
             ledger_head=None,
         )
     records = seen.ledger.verify()
+    closed = [trade for trade in seen.journal.book.trades.values() if not trade.is_open]
     return StatusView(
         schema_version=SCHEMA_VERSION,
         state_dir=str(app.state_dir),
@@ -216,7 +219,8 @@ def status(app: Context) -> StatusView:
         ),
         slots=sum(1 for _ in seen.ledger.records("slot")),
         decisions=sum(1 for _ in seen.ledger.records("cycle")),
-        closed_trades=sum(not trade.is_open for trade in seen.journal.book.trades.values()),
+        closed_trades=len(closed),
+        realised_profit=sum((trade.profit for trade in closed), Decimal(0)),
         records=records,
         ledger_head=seen.ledger.head,
     )

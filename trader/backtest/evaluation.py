@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -112,13 +113,17 @@ def _counted(codes: Iterable[str]) -> Mapping[str, int]:
 
 
 def _nearest_miss(no_go: Sequence[CycleRecord]) -> str:
-    """The refused debate with the fewest failed rules; among equals the best reward:risk."""
+    """The refused debate with the fewest failed rules; among equals the one worth most."""
     if not no_go:
         return ""
 
     def distance(cycle: CycleRecord) -> tuple[int, float]:
         verdict = cycle.debate.verdict
-        return (sum(not rule.passed for rule in verdict.rules), -(verdict.reward_risk_ratio or 0.0))
+        worth = verdict.expected_value_r
+        return (
+            sum(not rule.passed for rule in verdict.rules),
+            -worth if worth is not None else math.inf,
+        )
 
     nearest = min(no_go, key=distance)
     failed = "; ".join(

@@ -52,7 +52,7 @@ def run(
     opened = shared.open(
         data__source=data,
         strategies__enabled=strategy,
-        symbols=symbols,
+        symbols=symbols.upper() if symbols else None,
     )
     result = opened.run_once(restart_market=restart_market)
     output.notices(result.notices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -30,14 +31,15 @@ EXIT_CODES: tuple[tuple[type[TraderError], int], ...] = (
     (OrderRefusedError, 6),
     (BudgetError, 6),
     (LockHeldError, 7),
-    (StateError, 1),
+    (StateError, 7),
     (TraderError, 1),
 )
-INTERNAL, INTERRUPTED = 1, 130
+INTERNAL, INTERRUPTED, TERMINATED = 1, 130, 143
+LONGEST_LINE = 600
 EPILOG = (
     "Exit codes: 0 ok, also when nothing was traded; 1 internal error; 2 usage; 3 configuration; "
     "4 endpoint or dependency unavailable; 5 data refused; 6 risk or budget refusal; "
-    "7 state folder in use or not writable; 130 interrupted."
+    "7 state folder in use, not writable or damaged; 130 interrupted."
 )
 
 
@@ -101,18 +103,35 @@ setup.register(app)
 def main() -> None:
     """Run the command line; every error becomes one line on stderr and its exit code."""
     try:
+        _prepare_streams()
+        signal.signal(signal.SIGTERM, _terminated)
         app(standalone_mode=True)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing that was recorded is lost", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
     except TraderError as exc:
         _fail(str(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)), exc)
+    except OSError as exc:
+        _fail(f"the output cannot be written: {exc.strerror or exc}", INTERNAL, exc)
     except Exception as exc:  # noqa: BLE001 - the one place where an unknown error becomes a line
-        _fail(
-            f"internal error: {type(exc).__name__}: {exc} (run again with -vv for the traceback)",
-            INTERNAL,
-            exc,
-        )
+        hint = "(run again with -vv for the traceback)"
+        _fail(f"internal error: {type(exc).__name__}: {exc} {hint}", INTERNAL, exc)
+
+
+def _prepare_streams() -> None:
+    """Make any text printable on any terminal, and missing streams harmless."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - lives as long as the process
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _terminated(*_: object) -> NoReturn:
+    raise SystemExit(TERMINATED)  # on the way out every command cleans up behind itself
 
 
 def _fail(message: str, code: int, error: Exception | None = None) -> NoReturn:
@@ -122,6 +141,9 @@ def _fail(message: str, code: int, error: Exception | None = None) -> NoReturn:
         import traceback
 
         traceback.print_exception(error)
-    for line in message.splitlines():
+    lines = [output.printable(line)[:LONGEST_LINE] for line in message.splitlines()]
+    for line in lines:
         print(f"trader: {line}", file=sys.stderr)  # noqa: T201
+    if "--json" in sys.argv:
+        output.show_json({"schema_version": 1, "ok": False, "exit_code": code, "errors": lines})
     raise SystemExit(code)

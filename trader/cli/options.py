@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints
 
 import typer
 
+from trader.core.errors import ConfigError, UsageError
+
 if TYPE_CHECKING:
     from trader.app import App
+    from trader.app.checking import Check
 
 SHARED: tuple[tuple[str, Any, Any], ...] = (  # name, type with its option, default
     (
@@ -98,6 +101,18 @@ class Shared:
         else:
             tell(result)
 
+    def doctor(self) -> tuple[Check, ...]:
+        """Every check; a broken configuration is one of them and the others go on with defaults."""
+        from trader.app.checking import broken_configuration
+        from trader.app.opening import open_defaults
+
+        try:
+            return self.open().doctor()
+        except (ConfigError, UsageError) as exc:
+            others = open_defaults(self.state_dir).doctor()
+            bad = broken_configuration(str(exc))
+            return tuple(bad if check.name == bad.name else check for check in others)
+
     def open(self, **overrides: object) -> App:
         """Open the app; options that were given override the configuration.
 
@@ -112,9 +127,38 @@ class Shared:
         for name, value in overrides.items():
             if value is not None:
                 given.append(f"{name.replace('__', '.')}={value}")
-        opened = open_app(config_path=self.config, profile=self.profile, overrides=given)
+        try:
+            opened = open_app(config_path=self.config, profile=self.profile, overrides=given)
+        except ConfigError as exc:
+            raise _as_usage(exc, overrides) from exc
         output.notices(opened.loaded.notices)
         return opened
+
+
+OPTION_OF = {
+    "symbols": "--symbols",
+    "data.source": "--data",
+    "data.timeframe": "--timeframe",
+    "strategies.enabled": "--strategy",
+    "debate.mode": "--debate",
+    "debate.rounds": "--rounds",
+    "account.cash": "--cash",
+}
+
+
+def _as_usage(error: ConfigError, overrides: Mapping[str, object]) -> ConfigError | UsageError:
+    """The error in terms of the options typed; a usage error when nothing else is wrong."""
+    typed = {
+        f"--set: {name.replace('__', '.')}": OPTION_OF[name.replace("__", ".")]
+        for name, value in overrides.items()
+        if value is not None
+    }
+    said, others = [], False
+    for line in error.problems:
+        known = next((setting for setting in typed if line.startswith(setting)), None)
+        others |= known is None
+        said.append(line if known is None else typed[known] + line[len(known) :])
+    return ConfigError(*said) if others else UsageError("\n".join(said))
 
 
 def add_command(app: typer.Typer, function: Callable[..., None], *, epilog: str = "") -> None:

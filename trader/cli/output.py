@@ -45,10 +45,17 @@ def show_json(body: dict[str, Any]) -> None:
     print(json.dumps(body, allow_nan=False, ensure_ascii=False))  # noqa: T201
 
 
+def printable(text: str) -> str:
+    """`text` without characters that would steer a terminal; they may come from files and ids."""
+    return "".join(
+        char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text
+    )
+
+
 def notice(text: str) -> None:
     """A remark on stderr; silent with -q."""
     if not SPEECH.quiet:
-        print(text, file=sys.stderr)  # noqa: T201
+        print(printable(text), file=sys.stderr)  # noqa: T201
 
 
 def notices(lines: Iterable[str]) -> None:
@@ -60,7 +67,7 @@ def notices(lines: Iterable[str]) -> None:
 def lines(*texts: str) -> None:
     """Result lines on stdout."""
     for text in texts:
-        print(text)  # noqa: T201
+        print(printable(text))  # noqa: T201
 
 
 def table(
@@ -74,7 +81,7 @@ def table(
     for number, header in enumerate(headers):
         drawn.add_column(header, justify="left" if number in left else "right", overflow="fold")
     for row in rows:
-        drawn.add_row(*row)
+        drawn.add_row(*(printable(cell) for cell in row))
     console().print(drawn)
 
 

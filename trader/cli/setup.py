@@ -28,7 +28,7 @@ def doctor(shared: Shared) -> None:
     """Check this installation and say what to do about what fails."""
     from trader.cli import output, telling
 
-    found = shared.open().doctor()
+    found = shared.doctor()
     failed = [check for check in found if check.status == "failed"]
     if shared.as_json:
         checks = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from trader.cli.options import Shared, add_command
+from trader.core.errors import UsageError
 
 DATE = "%Y-%m-%d"
 
@@ -22,12 +23,29 @@ def register(app: typer.Typer) -> None:
     )
 
 
+def a_day(option: str, text: str) -> date:
+    """The day that was typed; UsageError naming the option."""
+    try:
+        return datetime.strptime(text, DATE).date()
+    except ValueError as exc:
+        raise UsageError(f"{option} {text}: write a day as YYYY-MM-DD, e.g. 2025-01-31") from exc
+
+
+def a_moment(option: str, text: str) -> datetime:
+    """The moment that was typed, UTC; a day alone means its end."""
+    try:
+        return datetime.strptime(text, f"{DATE}T%H:%M").replace(tzinfo=UTC)
+    except ValueError:
+        day = a_day(option, text)
+        return datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC)
+
+
 def backtest(
     shared: Shared,
-    start: Annotated[datetime, typer.Option("--from", formats=[DATE], help="First day.")],
+    start: Annotated[str, typer.Option("--from", metavar="DATE", help="First day, YYYY-MM-DD.")],
     end: Annotated[
-        datetime | None,
-        typer.Option("--to", formats=[DATE], help="Last day; the end of the data by default."),
+        str | None,
+        typer.Option("--to", metavar="DATE", help="Last day; the end of the data by default."),
     ] = None,
     symbols: Annotated[
         str | None, typer.Option(metavar="A,B", help="Symbols; AAPL on the sample by default.")
@@ -56,8 +74,10 @@ def backtest(
     """Replay history through the same pipeline as a paper run, beside two baselines."""
     from trader.cli import output, progress, telling
 
+    first = a_day("--from", start)
+    last = None if end is None else a_day("--to", end)
     opened = shared.open(
-        symbols=symbols,
+        symbols=symbols.upper() if symbols else None,
         data__timeframe=timeframe,
         data__source=data,
         strategies__enabled=strategy,
@@ -66,9 +86,7 @@ def backtest(
         account__cash=cash,
     )
     with progress.bar() as tell:
-        result = opened.backtest(
-            start=start.date(), end=end.date() if end else None, out=out, progress=tell
-        )
+        result = opened.backtest(start=first, end=last, out=out, progress=tell)
     output.notices(result.notices)
     shared.show(result, telling.tell_backtest)
 
@@ -77,8 +95,8 @@ def debate(
     shared: Shared,
     symbol: Annotated[str, typer.Argument(help="Symbol to argue about.")],
     as_of: Annotated[
-        datetime | None,
-        typer.Option(formats=[DATE, "%Y-%m-%dT%H:%M"], help="Moment, UTC; a date means its end."),
+        str | None,
+        typer.Option(metavar="DATE|TIME", help="UTC, YYYY-MM-DD[THH:MM]; a date means its end."),
     ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="SOURCE", help="sample, synthetic or csv:PATH.")
@@ -98,15 +116,8 @@ def debate(
         data__timeframe=timeframe,
         strategies__enabled=strategy,
     )
-    moment = None
-    if as_of is not None:
-        whole_day = (as_of.hour, as_of.minute) == (0, 0)
-        moment = (
-            as_of.replace(hour=23, minute=59, tzinfo=UTC)
-            if whole_day
-            else as_of.replace(tzinfo=UTC)
-        )
-    result = opened.debate(symbol, moment)
+    moment = None if as_of is None else a_moment("--as-of", as_of)
+    result = opened.debate(symbol.upper(), moment)
     output.notices(result.notices)
     shared.show(result, telling.tell_debates)
 

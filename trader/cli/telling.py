@@ -78,7 +78,7 @@ def _debates(result: BacktestResult) -> None:
         return
     table(
         "",
-        ("debated", "symbol", "strategy", "verdict", "R offered", "R worth", "what the bear found"),
+        ("debated", "symbol", "strategy", "verdict", "R offered", "R worth", "rules that failed"),
         [
             (
                 day(line.as_of),
@@ -87,18 +87,22 @@ def _debates(result: BacktestResult) -> None:
                 str(line.decision),
                 "n/a" if line.reward_risk_ratio is None else f"{line.reward_risk_ratio:.2f}",
                 "n/a" if line.expected_value_r is None else f"{line.expected_value_r:+.2f}",
-                first_sentence(line.bear),
+                ", ".join(line.flags) or "none",
             )
             for line in result.debates
         ],
         left=(0, 1, 2, 3, 6),
     )
-
-
-def first_sentence(text: str) -> str:
-    """Up to the first full stop that ends a sentence."""
-    end = text.find(". ")
-    return text if end < 0 else text[: end + 1]
+    shown = next((line for line in reversed(result.debates) if line.decision == "GO"), None)
+    shown = shown or result.debates[-1]
+    lines(
+        f"the debate of {day(shown.as_of)} about {shown.symbol}, {shown.strategy}; all are in the report",
+        f"  BULL        {shown.bull}",
+        f"  BEAR        attacks “{shown.attacked}”",
+        f"              {shown.bear}",
+        f"  ARBITRATOR  {shown.rationale}",
+        "",
+    )
 
 
 LABELS = {"debate": "debate", "without_debate": "without debate", "buy_and_hold": "buy & hold"}
@@ -284,7 +288,7 @@ def tell_status(view: StatusView) -> None:
         f"open orders    {view.open_orders} (legs included)",
         f"slots          {view.slots}",
         f"decisions      {view.decisions}",
-        f"closed trades  {view.closed_trades}",
+        f"closed trades  {view.closed_trades}, profit {view.realised_profit:+,.2f} USD",
         f"ledger         {view.records} records, chain verified, "
         f"head {(view.ledger_head or '')[:16]}",
     )

@@ -74,11 +74,20 @@ class CsvData:
 
 
 def _files(path: Path) -> list[Path]:
-    if path.is_file():
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except OSError as error:
+        raise UsageError(f"{str(path)[:80]} is no path ({error.strerror})") from error
+    if is_file:
         return [path]
-    if not path.is_dir():
+    if not is_folder:
         raise UsageError(f"there is no file or folder {path}; give csv: the path of your bars")
-    files = sorted(file for file in path.iterdir() if file.name.endswith((".csv", ".csv.gz")))
+    # only regular files: a pipe would wait for ever
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.name.endswith((".csv", ".csv.gz")) and file.is_file()
+    )
     if not files:
         raise UsageError(f"{path} has no .csv or .csv.gz file; {NAMING}")
     return files

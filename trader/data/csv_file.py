@@ -21,11 +21,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import math
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,6 +62,10 @@ class Header:
     width: int  # cells in a line
     adjustment: str
     splits: tuple[tuple[date, float], ...]
+
+
+LARGEST_SPLIT = 1_000.0  # new shares for one old share, or the other way round
+LARGEST_FILE = 300_000_000  # bytes of text; a small gzip file can hold far more
 
 
 def read_header(raw: bytes, *, where: str) -> Header:
@@ -146,10 +149,18 @@ def _told(place: str) -> Iterator[None]:
         raise DataIntegrityError(f"{place}: {error}") from error
 
 
+def _unpacked(raw: bytes) -> bytes:
+    """The text of a gzip file, read no further than a sane file reaches."""
+    with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+        return packed.read(LARGEST_FILE + 1)
+
+
 def _rows(raw: bytes, where: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every line that is not blank."""
     try:
-        data = gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
+        data = _unpacked(raw) if raw.startswith(GZIP_MAGIC) else raw
+        if len(data) > LARGEST_FILE:
+            raise DataIntegrityError(f"{where}: more than {LARGEST_FILE:,} bytes; split the file")
         text = data.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         raise DataIntegrityError(f"{where}: damaged gzip file ({error}); get it again") from error
@@ -196,7 +207,7 @@ def _split(text: str, place: str) -> tuple[date, float]:
         split = date.fromisoformat(day), float(ratio)
     except ValueError:
         split = date.min, 0.0
-    if not 0.0 < split[1] < math.inf or split[1] == 1.0:
+    if not 1 / LARGEST_SPLIT <= split[1] <= LARGEST_SPLIT or split[1] == 1.0:
         raise DataIntegrityError(
             f"{place}: split {text!r} is not a session and the new shares for one old share; "
             "write it like 2020-08-31 4"
@@ -266,7 +277,8 @@ def _session(table: _Table, row: int) -> date:
     column = table.header.time_column
     cell = table.cells(column)[row].strip()
     try:
-        return date.fromisoformat(cell)
+        if len(cell) == len("2020-08-28"):  # not the week dates that ISO 8601 knows too
+            return date.fromisoformat(cell)
     except ValueError:
         pass
     try:
@@ -295,7 +307,9 @@ def _moment(table: _Table, row: int) -> datetime:
     column = table.header.time_column
     try:
         moment = datetime.fromisoformat(table.cells(column)[row].strip())
-    except ValueError:
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         hint = "is not a time; write it like 2024-08-06T09:30:00-04:00"
         raise table.fault(row, column, hint) from None
     if moment.tzinfo is None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9  # relative; adjusted prices are rounded each on its own
 SPLIT_TOLERANCE = 0.01  # how near an overnight ratio must come to a split's to be taken for one
 EXTREME_MOVE = 0.4  # fraction; AAPL fell 51.9 % on 2000-09-29, so this alone proves no fault
+BROKEN_MOVE = 25.0  # no share rises or falls by such a factor between two bars; a price is wrong
+LOWEST_PRICE, HIGHEST_PRICE = 1e-4, 1e9  # USD; fills are booked in steps of 0.0001
+HIGHEST_VOLUME = 1e15  # shares in one bar
 SPLIT_RATIOS = np.array([1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 100])
 FEWEST_ADJUSTED_CLOSES = 3  # closes out of range on one side before adjustment is suspected
 
@@ -207,7 +210,13 @@ def _prices(report: _Report) -> None:
             report.add(
                 "error", "price", f"{name} {price:g} is not a price above zero", bar=t, value=price
             )
-    for t in _bars_where(~(np.isfinite(series.volume) & (series.volume >= 0.0))):
+        strange = np.isfinite(values) & (values > 0.0)
+        strange &= (values < LOWEST_PRICE) | (values > HIGHEST_PRICE)
+        for t in _bars_where(strange):
+            price = float(values[t])
+            text = f"{name} {price:g} is no price of a share, {LOWEST_PRICE:g} to {HIGHEST_PRICE:g}"
+            report.add("error", "price", text, bar=t, value=price)
+    for t in _bars_where(~((series.volume >= 0.0) & (series.volume <= HIGHEST_VOLUME))):
         volume = float(series.volume[t])
         report.add(
             "error", "volume", f"volume {volume:g} is not a number of shares", bar=t, value=volume
@@ -320,11 +329,18 @@ def _splits(report: _Report, calendar: SessionCalendar) -> None:
             factor[index] *= ratio
     gap = series.open[1:] * factor[1:] / series.close[:-1]
     move = series.close[1:] * factor[1:] / series.close[:-1]
-    for t in _bars_where(_extreme(gap) | _near_any_split(gap) | _extreme(move)):
+    suspect = (
+        _extreme(gap)
+        | _near_any_split(gap)
+        | _extreme(move)
+        | (~np.isfinite(gap) & (factor[1:] != 1.0))
+    )
+    for t in _bars_where(suspect):
         bar, ratio = t + 1, float(gap[t])
         opening, before = float(series.open[bar]), float(series.close[t])
         seen = f"open {opening:g} after close {before:g}"
-        if bar in on_record and (_extreme(gap)[t] or _near_any_split(gap)[t]):
+        denied = _extreme(gap)[t] or _near_any_split(gap)[t] or not np.isfinite(gap[t])
+        if bar in on_record and denied:
             text = (
                 f"the split on record, {on_record[bar]:g} new shares for one, does not explain "
                 f"{seen}; are the prices adjusted for it already?"
@@ -335,6 +351,9 @@ def _splits(report: _Report, calendar: SessionCalendar) -> None:
             report.add(
                 "error", "split_cliff", text + "; use adjusted prices", bar=bar, value=opening
             )
+        elif _broken(gap)[t] or _broken(move)[t]:
+            text = f"{seen}, close {float(series.close[bar]):g}: no share moves by such a factor"
+            report.add("error", "broken_price", text + "; correct it", bar=bar, value=opening)
         else:
             text = f"{seen}, close {float(series.close[bar]):g}: an extreme move, but no split"
             report.add("warning", "extreme_move", text, bar=bar, value=float(move[t]) - 1.0)
@@ -342,6 +361,10 @@ def _splits(report: _Report, calendar: SessionCalendar) -> None:
 
 def _extreme(ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.isfinite(ratio) & (ratio > 0.0) & (np.abs(ratio - 1.0) > EXTREME_MOVE)
+
+
+def _broken(ratio: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.isfinite(ratio) & ((ratio >= BROKEN_MOVE) | (ratio <= 1.0 / BROKEN_MOVE))
 
 
 def _near_any_split(ratio: NDArray[np.float64]) -> NDArray[np.bool_]:

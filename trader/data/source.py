@@ -26,7 +26,11 @@ def open_data(spec: str, calendar: SessionCalendar, *, seed: int) -> MarketData:
     if spec == "synthetic":
         return SyntheticData(calendar, seed=seed)
     if spec.startswith("csv:") and spec != "csv:":
-        return CsvData(Path(spec.removeprefix("csv:")).expanduser(), calendar)
+        try:
+            path = Path(spec.removeprefix("csv:")).expanduser()
+        except RuntimeError as exc:
+            raise UsageError(f"{spec[:80]}: {exc}") from exc
+        return CsvData(path, calendar)
     raise UsageError(
         f"there is no market data {spec!r}; use sample, synthetic or csv:PATH"
         + did_you_mean(spec.lower(), ("sample", "synthetic", "csv:PATH"))

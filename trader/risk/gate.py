@@ -161,6 +161,12 @@ def _size(inputs: RiskInputs, limits: RiskLimits, costs: Costs) -> tuple[int, li
     taken = portfolio.value_of(inputs.symbol) + inputs.open_buy_value_symbol
     room = money(limits.max_position_weight) * portfolio.equity - taken
     price = money(entry)
+    if not taken and affordable_shares(budget=room, price=price) < 1:
+        detail = (
+            f"{inputs.symbol}: {limits.max_position_weight:.0%} of {portfolio.equity:.2f} USD buys "
+            f"no share at {entry:.2f}"
+        )
+        return 0, [_refuse(FlagCode.POSITION_TOO_SMALL, detail)]
     if affordable_shares(budget=room, price=price) < 1:
         detail = (
             f"{inputs.symbol}: {taken / portfolio.equity:.1%} held or ordered leaves no share "

@@ -162,7 +162,7 @@ def test_unknown_symbols_are_refused_with_a_hint(tmp_path):
 def test_cash_for_less_than_a_share_trades_nothing_and_says_why(tmp_path):
     result = opened(tmp_path, "account.cash=100").backtest(start=FIRST)
     assert result.trades == ()
-    assert set(result.funnel.gate_refusals) == {"POSITION_CAP"}
+    assert set(result.funnel.gate_refusals) == {"POSITION_TOO_SMALL"}
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

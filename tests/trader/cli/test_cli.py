@@ -40,11 +40,12 @@ def trader(*arguments: str, state: Path | None = None, env=None, stdin=subproces
     ("arguments", "code", "words"),
     [
         (("backtest",), 2, "--from"),
-        (("backtest", "--from", "2025-13-01"), 2, "2025-13-01"),
+        (("backtest", "--from", "2025-13-01"), 2, "write a day as YYYY-MM-DD"),
         (("backtst",), 2, "Did you mean 'backtest'"),
         (("backtest", "--from", "2027-01-04"), 5, "AAPL 2015-01-02 to 2026-08-05"),
         (("backtest", "--from", "2026-08-03", "--symbols", "APPL"), 5, "did you mean AAPL"),
-        (("backtest", "--from", "2026-08-03", "--data", "smaple"), 3, "did you mean sample"),
+        (("backtest", "--from", "2026-08-03", "--data", "smaple"), 2, '--data: "smaple"'),
+        (("backtest", "--from", "2026-08-03", "--cash", "-5"), 2, "--cash: -5"),
         (("backtest", "--from", "2026-08-03", "--data", "csv:/no/where"), 2, "/no/where"),
         (
             ("backtest", "--from", "2026-08-03", "--strategy", "atr_tend"),
@@ -172,12 +173,16 @@ def test_ctrl_c_exits_with_130_says_so_and_leaves_nothing_half_done(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     reports = tmp_path / "reports"
     while process.poll() is None and not (reports.exists() and any(reports.iterdir())):
         time.sleep(0.05)  # until it is at work; a process cannot be asked
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "interrupted" in err
     assert out == ""
@@ -203,3 +208,27 @@ def test_an_existing_configuration_is_left_alone(tmp_path):
     assert done.returncode == 0
     assert "left alone" in done.stdout
     assert mine.read_text() == "symbols: [AAPL]\n"
+
+
+def test_with_json_a_failure_is_an_object_too(tmp_path):
+    done = trader("debate", "APPL", "--json", state=tmp_path)
+    body = json.loads(done.stdout)
+    assert (done.returncode, body["exit_code"], body["ok"]) == (5, 5, False)
+    assert "AAPL" in body["errors"][0]
+
+
+def test_the_doctor_works_with_a_broken_configuration_and_names_it(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("rsk: 1\n")
+    done = trader("doctor", "--config", str(bad), state=tmp_path / "state")
+    assert done.returncode == 4
+    assert "failed   configuration" in done.stdout
+    assert "ok       data" in done.stdout
+
+
+def test_any_terminal_can_show_the_result_and_nothing_steers_it(tmp_path):
+    env = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = trader("debate", "AAPL", "--as-of", "2026-07-02", state=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    steered = trader("replay", "x\x1b[31m", state=tmp_path)
+    assert "\x1b" not in steered.stderr

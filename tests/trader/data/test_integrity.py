@@ -300,7 +300,7 @@ def test_no_damage_crashes_and_every_finding_is_one_line_about_its_bar(edits):
         (name, bar)
         for name in (*PRICES, "volume")
         for bar, value in enumerate(getattr(series, name).tolist())
-        if not np.isfinite(value) or value < 0 or (value == 0 and name != "volume")
+        if not (0 <= value <= 1e15 if name == "volume" else 1e-4 <= value <= 1e9)
     }
     found = [finding for finding in findings if finding.code in ("price", "volume")]
     assert len(found) == len(bad)
@@ -320,3 +320,20 @@ def test_findings_are_plain_values(calendar, sound):
         "severity", "symbol", "code", "at", "bar", "value", "message",
     ]  # fmt: skip
     assert finding == inspect(set_at(sound(), 3, volume=0.0), calendar)[0]
+
+
+@pytest.mark.parametrize("factor", [1000.0, 26.0, 1 / 26.0, 0.001])
+def test_a_price_that_no_share_reaches_overnight_is_refused_as_broken(calendar, sound, factor):
+    series = sound()
+    at = len(series) // 2
+    prices = {name: float(getattr(series, name)[at]) * factor for name in PRICES}
+    found = {
+        f.code for f in inspect(set_at(series, at, **prices), calendar) if f.severity == "error"
+    }
+    assert "broken_price" in found
+
+
+@pytest.mark.parametrize("price", [1e-12, 9e-5, 1.1e9, 1e150])
+def test_numbers_that_are_no_price_of_a_share_are_refused(calendar, sound, price):
+    series = set_at(sound(), 3, open=price, high=price, low=price, close=price)
+    assert ("error", "price") in {(f.severity, f.code) for f in inspect(series, calendar)}

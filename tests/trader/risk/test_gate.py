@@ -116,7 +116,7 @@ def test_gate_pays_from_free_cash_with_a_collar_and_costs():
 
 def test_an_account_smaller_than_one_share_is_told_so():
     tiny = replace(EMPTY, cash=Decimal(50), equity=Decimal(50))
-    assert codes(gate(seen=inputs(tiny))) == ["POSITION_CAP"]
+    assert codes(gate(seen=inputs(tiny))) == ["POSITION_TOO_SMALL"]
     small = replace(EMPTY, cash=Decimal(700), equity=Decimal(700))
     wild = inputs(small, atr=20.0)
     levels = replace(GO, stop_price=60.05, target_price=300.0)

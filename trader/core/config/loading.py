@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,6 +137,8 @@ def _read(path: Path) -> tuple[Located, list[Problem]]:
     """The tree of a file; a file that cannot be read gives an empty tree and the reason."""
     source = str(path)
     try:
+        if path.exists() and not path.is_file() and path != Path(os.devnull):
+            raise OSError(errno.EINVAL, "it is no regular file")  # a pipe would wait for ever
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as exc:

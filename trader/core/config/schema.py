@@ -135,7 +135,9 @@ class Data(Section):
 class Account(Section):
     """The paper account."""
 
-    cash: float = Field(default=100_000.0, gt=0, description="Paper money at the start, USD")
+    cash: float = Field(
+        default=100_000.0, ge=1, le=1e12, description="Paper money at the start, USD"
+    )
 
 
 class AtrTrend(Section):
@@ -143,7 +145,10 @@ class AtrTrend(Section):
 
     sma_window: Window = Field(default=50, description="Bars of the simple moving average")
     band_atr: float = Field(
-        default=0.5, ge=0, description="How far above the average a close must cross, in ATR"
+        default=0.5,
+        ge=0,
+        le=100,
+        description="How far above the average a close must cross, in ATR",
     )
     atr_window: Window = Field(default=14, description="Bars of the average true range")
 
