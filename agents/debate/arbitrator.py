@@ -122,31 +122,39 @@ def confidence_of(bull: Sequence[Claim], bear: Sequence[Claim]) -> float:
 
 
 def _count(claims: Sequence[Claim], status: str) -> int:
-    return sum(claim.status == status for claim in claims)
+    """How many facts were claimed with this status; saying a thing twice adds nothing."""
+    return len({claim.field for claim in claims if claim.status == status})
 
 
 def _levels(arguments: Sequence[Argument], evidence: EvidenceIndex, costs: Costs) -> _Levels | None:
     if not arguments:
         return None
     proposed = arguments[-1]
-    name = next(
+    aimed = next(
         (
-            fact.name.removeprefix("target_")
+            fact
             for fact in evidence.starting("target_")
             if fact.value is not None and _same(fact.value, proposed.target_price)
         ),
         None,
     )
+    name = aimed.name.removeprefix("target_") if aimed else None
+    # a proposal points at levels; the numbers are the evidence's, to the last digit
+    entry = _pointed_at(proposed.entry_price, evidence.value("entry_price"))
+    stop = _pointed_at(proposed.stop_price, evidence.value("stop_price"))
+    target = _pointed_at(proposed.target_price, aimed.value if aimed else None)
     return _Levels(
-        entry=proposed.entry_price,
-        stop=proposed.stop_price,
-        target=proposed.target_price,
+        entry=entry,
+        stop=stop,
+        target=target,
         name=name,
-        reward_risk=costs.reward_risk_ratio(
-            entry=proposed.entry_price, stop=proposed.stop_price, target=proposed.target_price
-        ),
+        reward_risk=costs.reward_risk_ratio(entry=entry, stop=stop, target=target),
         probability=evidence.value(f"probability_{name}") if name else None,
     )
+
+
+def _pointed_at(proposed: float, level: float | None) -> float:
+    return level if level is not None and _same(level, proposed) else proposed
 
 
 def _same(price: float, other: float) -> bool:

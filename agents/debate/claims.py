@@ -103,6 +103,9 @@ def _judge_comparison(
 def _judge_crossing(
     claim: Claim, facts: list[Evidence], values: list[float]
 ) -> tuple[ClaimStatus, str]:
+    before_names = [fact.name for fact in facts[1::2]]
+    if before_names != [f"{fact.name}_previous" for fact in facts[0 : len(facts) - 1 : 2]]:
+        return "unverifiable", "a crossing names each fact and the same one on the bar before"
     if len(values) == 2:
         now, before = values
         line_now = line_before = claim.quoted_value

@@ -61,5 +61,6 @@ def inputs(portfolio: Portfolio = EMPTY, **changes: object) -> RiskInputs:
         portfolio=portfolio,
         open_buy_value=Decimal(0),
         open_buy_value_symbol=Decimal(0),
+        targets=(110.0,),
     )
     return replace(sound, **changes)  # type: ignore[arg-type]

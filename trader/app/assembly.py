@@ -13,7 +13,7 @@ from pathlib import Path
 
 from strategies.indicators.library import indicator_name
 from strategies.kernels.dispatch import KernelSet
-from strategies.registry import make_strategy
+from strategies.registry import STRATEGIES, make_strategy
 from trader.broker.alpaca_broker import AlpacaBroker
 from trader.broker.exchange.exchange import Exchange
 from trader.broker.session import embedded_client
@@ -93,10 +93,10 @@ def deliberation_of(config: Config, *, debated: bool) -> Deliberation:
 
 
 def strategies_of(config: Config, kernels: KernelSet) -> tuple[Strategy, ...]:
-    """The enabled strategies with their configured parameters."""
+    """Every strategy with its configured parameters, enabled or not."""
     return tuple(
         make_strategy(name, dict(getattr(config.strategies.parameters, name)), kernels)
-        for name in config.strategies.enabled
+        for name in STRATEGIES
     )
 
 
@@ -138,6 +138,7 @@ def open_account(
         run_id=run_id,
         timeframe=timeframe,
         symbols=symbols,
+        strategies=tuple(config.strategies.enabled),
         atr_window=config.risk.atr_window,
         atr_multiple=config.risk.atr_multiple,
         costs=costs,

@@ -29,6 +29,7 @@ from trader.backtest.baseline import buy_and_hold
 from trader.backtest.evaluation import column, funnel, refusals, replay_column, trade_rows
 from trader.backtest.replay import Replay, replay
 from trader.core.canonical import Primitive, canonical_json, to_object
+from trader.core.clock import SystemClock
 from trader.core.decision import CycleRecord, Decision
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
@@ -105,7 +106,7 @@ def backtest(
     config, calendar, data = app.config, app.calendar, app.data
     symbols = app.symbols()
     series = {symbol: data.bars(symbol, app.timeframe) for symbol in symbols}
-    coverage = cover(data, series, calendar, start=start, end=end)
+    coverage = cover(data, series, calendar, start=start, end=end, now=SystemClock().now())
     slots = slots_between(calendar, app.timeframe, coverage.first, coverage.last)
     bars = sum(len(item) for item in coverage.series.values())
     compute = kernels(config.kernels.backend, bars=len(slots) * bars * INDICATORS_PER_SLOT)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from trader.core.clock import SessionCalendar, new_york
 from trader.core.config import Config, LoadedConfig
@@ -50,6 +52,13 @@ class Context:
     def timeframe(self) -> Timeframe:
         """Length of a bar."""
         return Timeframe(self.config.data.timeframe)
+
+    def over(self, settings: Mapping[str, Any]) -> Context:
+        """The same, over the market and the costs of recorded settings."""
+        merged = self.config.model_dump() | {
+            section: settings[section] for section in ("data", "costs")
+        }
+        return Context(replace(self.loaded, config=Config.model_validate(merged)))
 
     def symbols(self) -> tuple[str, ...]:
         """Symbols to trade: those configured, else AAPL on the sample and everything elsewhere."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 
 from trader.core.canonical import sha256_of
 from trader.core.clock import SessionCalendar
@@ -35,8 +35,11 @@ def cover(
     *,
     start: date,
     end: date | None,
+    now: datetime,
 ) -> Coverage:
     """Which sessions between `start` and `end` the bars cover.
+
+    now  the present moment, which no bar may lie beyond
 
     Raises UsageError when the dates are in the wrong order and DataIntegrityError when no bar falls
     between.
@@ -68,7 +71,7 @@ def cover(
         if begins > first:
             notices.append(f"{symbol} begins on {begins}: no decisions about it before that day")
     for bars in series.values():
-        notices += _warnings(bars, calendar)
+        notices += _warnings(bars, calendar, now)
     cut = {symbol: bars.until(calendar.close(last)) for symbol, bars in series.items()}
     source = SourceInfo(
         name=data.name,
@@ -81,8 +84,14 @@ def cover(
     return Coverage(first=first, last=last, series=cut, source=source, notices=tuple(notices))
 
 
-def _warnings(bars: BarSeries, calendar: SessionCalendar) -> list[str]:
-    """What is odd about the bars though no fault, in a few lines."""
+def _warnings(bars: BarSeries, calendar: SessionCalendar, now: datetime) -> list[str]:
+    """What is odd about the bars though no fault, in a few lines; no bar may lie beyond `now`."""
+    newest = from_ns(bars.available_at[-1])
+    if newest > now:
+        raise DataIntegrityError(
+            f"{bars.symbol}: the newest bar is complete at {newest:%Y-%m-%d %H:%M} UTC and it is "
+            f"{now:%Y-%m-%d %H:%M}: it cannot be known yet; drop it"
+        )
     found = [item.message for item in inspect(bars, calendar) if item.severity == "warning"]
     if len(found) > SHOWN_WARNINGS:
         rest = len(found) - SHOWN_WARNINGS

@@ -57,12 +57,14 @@ class ReplayResult:
 def replay_cycle(app: Context, cycle_id: str) -> ReplayResult:
     """Take the decision again: evidence from the bars, debate from the evidence, gate from both.
 
-    Raises UsageError when no ledger below the state folder holds the cycle.
+    `reproduced` only when every part was taken again and is equal: a part that could not be, for
+    want of the bars, is not reproduced. Raises UsageError when no ledger holds the cycle.
     """
-    path, record, run = _find(app.state_dir, cycle_id)
+    path, record, run, chain = _find(app.state_dir, cycle_id)
     config = Config.model_validate(run["settings"])
     comparisons = (
-        _compare_evidence(app, config, record),
+        chain,
+        _compare_evidence(app.over(run["settings"]), config, record),
         *_compare_decision(config, record, debated=bool(run["debated"])),
     )
     return ReplayResult(
@@ -71,7 +73,7 @@ def replay_cycle(app: Context, cycle_id: str) -> ReplayResult:
         ledger=str(path),
         record=record,
         comparisons=comparisons,
-        reproduced=all(part.equal is not False for part in comparisons),
+        reproduced=all(part.equal for part in comparisons),
     )
 
 
@@ -81,7 +83,7 @@ def _ledgers(state_dir: Path) -> Iterator[Path]:
         yield from sorted(state_dir.glob(pattern))
 
 
-def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, Any]]:
+def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, Any], Comparison]:
     unreadable = []
     for path in _ledgers(state_dir):
         try:
@@ -94,7 +96,8 @@ def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, 
             if found is None:
                 continue
             runs = [record for record in ledger.records("run") if record.seq < found.seq]
-            return path, from_primitive(CycleRecord, found.body), runs[-1].body
+            record = from_primitive(CycleRecord, found.body)
+            return path, record, runs[-1].body, _verify(ledger)
         finally:
             ledger.close()
     besides = f" ({'; '.join(unreadable)})" if unreadable else ""
@@ -102,6 +105,15 @@ def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, 
         f"no ledger below {state_dir} holds the cycle {cycle_id[:80]}{besides}: `trader journal` "
         "lists the cycles of the paper account, cycles.jsonl those of a backtest"
     )
+
+
+def _verify(ledger: Ledger) -> Comparison:
+    """Whether the record is one that nobody has changed."""
+    try:
+        count = ledger.verify()
+    except StateError as exc:
+        return Comparison(part="ledger", equal=False, detail=str(exc))
+    return Comparison(part="ledger", equal=True, detail=f"the chain of {count} records fits")
 
 
 def _same(part: str, recorded: object, again: object) -> Comparison:

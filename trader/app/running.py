@@ -16,6 +16,7 @@ from trader.app.assembly import Account, open_account, run_body, run_id_of, star
 from trader.app.context import Context
 from trader.app.folder import locked, make_folder
 from trader.core.canonical import Primitive, to_object
+from trader.core.config import config_primitives
 from trader.core.decision import CycleRecord
 from trader.core.errors import DataIntegrityError, StateError, UsageError
 from trader.core.market import from_ns
@@ -91,17 +92,21 @@ def _require_fitting(app: Context) -> None:
         return
     ledger = Ledger(path, read_only=True)
     try:
+        ledger.verify()
         market, last = market_of(ledger), ledger.last("slot")
     finally:
         ledger.close()
     if market is None:
         _require_bars(app, _first_slot(app).as_of, begun=False)
         return
-    mine = (app.config.data.source, app.config.data.timeframe, app.config.data.seed)
-    if market != mine:
+    different = [
+        f"{name} {market[name]!r}, now {mine!r}"
+        for name, mine in market_settings(config_primitives(app.config)).items()
+        if market[name] != mine
+    ]
+    if different:
         raise UsageError(
-            f"this account trades {market[1]} bars of {market[0]} (seed {market[2]}), "
-            f"not {mine[1]} of {mine[0]} (seed {mine[2]}): name the same source as before, "
+            f"this account was begun with {', '.join(different)}: name the same as before, "
             "or begin again with --restart-market"
         )
     if not (app.state_dir / EXCHANGE).exists():
@@ -190,13 +195,19 @@ def _require_bars(app: Context, as_of: datetime, *, begun: bool) -> None:
     )
 
 
-def market_of(ledger: Ledger) -> tuple[str, str, int] | None:
-    """Source, timeframe and seed of the market that an account trades; None before it has begun."""
+def market_of(ledger: Ledger) -> dict[str, Any] | None:
+    """The settings of the market that an account trades; None before it has begun."""
     begun = next(ledger.records("run"), None)
-    if begun is None:
-        return None
-    data = begun.body["settings"]["data"]
-    return (data["source"], data["timeframe"], data["seed"])
+    return None if begun is None else market_settings(begun.body["settings"])
+
+
+def market_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that an account cannot change while it lives, by dotted name."""
+    return {
+        f"{section}.{name}": value
+        for section in ("data", "costs")
+        for name, value in settings[section].items()
+    }
 
 
 @contextmanager

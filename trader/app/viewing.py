@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from trader.app.assembly import costs_of
 from trader.app.context import Context
-from trader.app.running import EXCHANGE, LEDGER, market_of
+from trader.app.running import EXCHANGE, LEDGER
 from trader.broker.alpaca_broker import AlpacaBroker
 from trader.broker.exchange.exchange import Exchange
 from trader.broker.session import embedded_client
@@ -137,16 +137,15 @@ def _look(app: Context, *, open_only: bool = True) -> _Seen | None:
     if not path.exists():
         return None
     ledger = Ledger(path, read_only=True)
-    market = market_of(ledger)
-    if market is None:
+    begun = next(ledger.records("run"), None)
+    if begun is None:
         ledger.close()
         return None
     database = app.state_dir / EXCHANGE
     if not database.exists():
         raise StateError(f"{database} is missing, though the ledger knows this account")
-    begun = next(ledger.records("run"))
-    own = _with_market(app, market)
-    cash, costs = Decimal(begun.body["cash"]), costs_of(app.config)
+    own = app.over(begun.body["settings"])
+    cash, costs = Decimal(begun.body["cash"]), costs_of(own.config)
     exchange = Exchange(
         data=own.data,
         timeframe=own.timeframe,
@@ -172,14 +171,6 @@ def _look(app: Context, *, open_only: bool = True) -> _Seen | None:
     )
     exchange.close()
     return seen
-
-
-def _with_market(app: Context, market: tuple[str, str, int]) -> Context:
-    """The same configuration over the market of an account."""
-    source, timeframe, seed = market
-    data = {"source": source, "timeframe": timeframe, "seed": seed}
-    config = app.config.model_copy(update={"data": type(app.config.data).model_validate(data)})
-    return Context(replace(app.loaded, config=config))
 
 
 def status(app: Context) -> StatusView:

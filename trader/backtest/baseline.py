@@ -58,7 +58,7 @@ def buy_and_hold(
         )
         slippage = (price - market) * quantity
         book.apply(BookedFill(fill=fill, trade_id=symbol, reason="entry", slippage=slippage))
-    return book, tuple(_equity_at(book, series, moment) for moment in times)
+    return book, tuple(_equity_at(book, series, moment, cash) for moment in times)
 
 
 def _first_from(bars: BarSeries, start: datetime) -> int | None:
@@ -66,8 +66,13 @@ def _first_from(bars: BarSeries, start: datetime) -> int | None:
     return index if index < len(bars) else None
 
 
-def _equity_at(book: Book, series: Mapping[str, BarSeries], moment: datetime) -> float:
-    prices = {
-        symbol: money(float(series[symbol].until(moment).close[-1])) for symbol in book.quantities
-    }
-    return float(book.equity(prices))
+def _equity_at(
+    book: Book, series: Mapping[str, BarSeries], moment: datetime, cash: Decimal
+) -> float:
+    """Equity at a moment: only what had been bought by then is worth its price."""
+    worth = cash
+    for symbol, trade in book.trades.items():
+        if trade.entered_at <= moment:
+            close = money(float(series[symbol].until(moment).close[-1]))
+            worth += trade.open_quantity * close - trade.entry_value - trade.fees
+    return float(worth)

@@ -134,5 +134,5 @@ def replay(
     opened = shared.open()
     result = opened.replay(cycle_id)
     shared.show(result, telling.tell_replay)
-    if not result.reproduced:
+    if any(part.equal is False for part in result.comparisons):
         raise typer.Exit(1)

@@ -96,7 +96,8 @@ def _debates(result: BacktestResult) -> None:
     shown = next((line for line in reversed(result.debates) if line.decision == "GO"), None)
     shown = shown or result.debates[-1]
     lines(
-        f"the debate of {day(shown.as_of)} about {shown.symbol}, {shown.strategy}; all are in the report",
+        f"the debate of {day(shown.as_of)} about {shown.symbol}, {shown.strategy} "
+        "(the report has all of them)",
         f"  BULL        {shown.bull}",
         f"  BEAR        attacks “{shown.attacked}”",
         f"              {shown.bear}",
@@ -229,7 +230,9 @@ def tell_replay(result: ReplayResult) -> None:
     for part in result.comparisons:
         mark = {True: "✓", False: "✗", None: "–"}[part.equal]
         lines(f"{mark} {part.part}: {part.detail}")
-    lines("reproduced" if result.reproduced else "NOT reproduced")
+    differs = any(part.equal is False for part in result.comparisons)
+    outcome = "NOT reproduced" if differs else "reproduced as far as it could be taken again"
+    lines("reproduced" if result.reproduced else outcome)
 
 
 def tell_run(result: RunResult) -> None:

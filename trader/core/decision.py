@@ -211,6 +211,7 @@ class RiskInputs:
     portfolio: Portfolio
     open_buy_value: Decimal
     open_buy_value_symbol: Decimal
+    targets: tuple[float, ...]  # USD per share; the levels that a verdict may aim at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

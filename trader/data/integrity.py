@@ -78,8 +78,7 @@ def require_sound(
 ) -> tuple[Finding, ...]:
     """The warnings of `series`; DataIntegrityError with its first error, when it has any.
 
-    Whether a series is sound depends on all its bars. A replay calls this once per series and
-    `require_current` at each slot.
+    Whether a series is sound depends on all its bars.
     """
     findings = inspect(series, calendar, as_of=as_of)
     errors = [finding for finding in findings if finding.severity == "error"]
@@ -88,27 +87,11 @@ def require_sound(
     return findings
 
 
-def require_current(series: BarSeries, calendar: SessionCalendar, as_of: datetime) -> None:
-    """Refuse bars that end too early or too late for a decision at `as_of`.
-
-    Looks at the newest bar only, so it may run at every slot on `bars.until(as_of)`. Raises
-    DataIntegrityError when there are no bars, when the newest was not complete at `as_of`, and
-    when a newer one should have been complete by then.
-    """
-    report = _Report(series)
-    if len(series):
-        _current(report, calendar, as_of)
-    else:
-        report.add("error", "no_bars", f"no bars complete at {_minute(to_ns(as_of))}")
-    if report.findings:
-        raise DataIntegrityError(first_of(report.findings))
-
-
 def refused_sessions(series: BarSeries, calendar: SessionCalendar) -> dict[date, str]:
     """Sessions whose hourly bars are not the expected ones, each with the reason; daily: none.
 
     The answer for bars up to a moment never needs a later bar: bars due after the newest one are
-    not called missing, `require_current` is there for them. Expects bars in order.
+    not called missing. Expects bars in order.
     """
     if series.timeframe is Timeframe.DAY or not len(series):
         return {}

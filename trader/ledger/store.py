@@ -181,6 +181,15 @@ class Ledger:
         for seq, kind, record_id, body, digest in self._db.execute(query, kinds):
             yield self._read(seq, kind, record_id, body, digest)
 
+    def since(self, seq: int, kind: str) -> Iterator[Record]:
+        """Records of one kind that came after record `seq`, oldest first."""
+        query = (
+            "SELECT seq, kind, record_id, body, hash FROM records WHERE seq > ? AND kind = ? "
+            "ORDER BY seq"
+        )
+        for row in self._db.execute(query, (seq, kind)):
+            yield self._read(*row)
+
     def record(self, kind: str, record_id: str) -> Record | None:
         """One record, or None."""
         row = self._db.execute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
@@ -22,11 +23,12 @@ MEANING: dict[Purpose, FillReason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledIntent:
-    """An intent with the trade it serves."""
+    """An intent with the trade it serves and the slot it comes from."""
 
     intent: OrderIntent
     trade_id: str
     purpose: Purpose
+    as_of: datetime  # of the slot that wanted it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

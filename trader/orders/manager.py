@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 
 from trader.core.errors import EndpointError, OrderRefusedError
@@ -25,26 +26,34 @@ class OrderManager:
     def __init__(self, broker: Broker, journal: OrderJournal) -> None:
         self._broker, self.journal = broker, journal
 
-    def submit(self, intent: OrderIntent, *, trade_id: str, purpose: Purpose) -> Order:
+    def submit(
+        self, intent: OrderIntent, *, trade_id: str, purpose: Purpose, as_of: datetime
+    ) -> Order:
         """Write the intent down, send it once, write the outcome down.
 
         Raises OrderRefusedError when the broker says no (recorded), EndpointError when the outcome
         stays unknown (left open for `resolve`).
         """
-        self.write(intent, trade_id=trade_id, purpose=purpose)
+        self.write(intent, trade_id=trade_id, purpose=purpose, as_of=as_of)
         return self.send(intent)
 
-    def write(self, intent: OrderIntent, *, trade_id: str, purpose: Purpose) -> None:
-        """Write down what is about to be sent; from here on `resolve` sees to it."""
+    def write(
+        self, intent: OrderIntent, *, trade_id: str, purpose: Purpose, as_of: datetime
+    ) -> None:
+        """Write down what is about to be sent; from here on `resolve` sees to it.
+
+        as_of  the slot that wants it
+        """
         self.journal.write_intent(
-            JournaledIntent(intent=intent, trade_id=trade_id, purpose=purpose)
+            JournaledIntent(intent=intent, trade_id=trade_id, purpose=purpose, as_of=as_of)
         )
 
-    def resolve(self) -> tuple[str, ...]:
-        """Settle every intent without an outcome, by its client order id; the ids of those settled.
+    def resolve(self, as_of: datetime) -> tuple[str, ...]:
+        """Settle every intent without an outcome, by its client order id; the settled ids.
 
-        An intent that the broker never saw is sent now under the same id: the decision stands, and
-        the broker refuses a second order with that id.
+        An intent that the broker never saw is sent now under the same id, if it leaves or protects
+        a position or was decided in this very slot. An entry of an earlier slot is not: its price,
+        size and reward were those of then, and in doubt there is no new risk.
         """
         settled = []
         for journaled in self.journal.unresolved():
@@ -52,6 +61,8 @@ class OrderManager:
             order = self._broker.order(key)
             if order is not None:
                 self.journal.write_order(order)
+            elif journaled.purpose == "entry" and journaled.as_of < as_of:
+                self.journal.write_refusal(key, "never reached the broker in its own slot")
             else:
                 try:
                     self.send(journaled.intent)
@@ -59,6 +70,21 @@ class OrderManager:
                     continue
             settled.append(key)
         return tuple(settled)
+
+    def expire_entries(self, as_of: datetime, live: Sequence[Order]) -> tuple[str, ...]:
+        """Cancel entries of earlier slots that are still open: their one bar never came.
+
+        live  orders still open at the broker, legs included, flat
+        """
+        expired = []
+        for order in live:
+            journaled = self.journal.intents.get(order.client_order_id)
+            if journaled is None or journaled.purpose != "entry" or journaled.as_of >= as_of:
+                continue
+            if order.filled_quantity == 0 and not order.status.is_final:
+                self._broker.cancel(order.order_id)
+                expired.append(order.client_order_id)
+        return tuple(expired)
 
     def send(self, intent: OrderIntent) -> Order:
         """Send an intent that was written down, once, and write its outcome down; see `submit`."""
@@ -75,7 +101,7 @@ class OrderManager:
         fills = self._broker.fills(after=self.journal.last_execution_id)
         return tuple(self.journal.write_fill(fill) for fill in fills)
 
-    def leave(self, trade: Trade, live: Sequence[Order]) -> Order:
+    def leave(self, trade: Trade, live: Sequence[Order], as_of: datetime) -> Order:
         """Cancel what waits for a trade and sell its shares at the next open.
 
         live  orders still open at the broker, legs included, flat
@@ -99,9 +125,9 @@ class OrderManager:
             order_type=OrderType.MARKET,
             time_in_force=TimeInForce.DAY,
         )
-        return self.submit(intent, trade_id=trade.trade_id, purpose="exit")
+        return self.submit(intent, trade_id=trade.trade_id, purpose="exit", as_of=as_of)
 
-    def protect(self, trade: Trade, stop_price: Decimal) -> Order:
+    def protect(self, trade: Trade, stop_price: Decimal, as_of: datetime) -> Order:
         """Place a stop for a trade that lost its own."""
         number = len(self.journal.of_trade(trade.trade_id, "protection")) + 1
         intent = OrderIntent(
@@ -114,7 +140,7 @@ class OrderManager:
             time_in_force=TimeInForce.GTC,
             stop_price=stop_price,
         )
-        return self.submit(intent, trade_id=trade.trade_id, purpose="protection")
+        return self.submit(intent, trade_id=trade.trade_id, purpose="protection", as_of=as_of)
 
 
 def _stem(journal: OrderJournal, trade: Trade) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class CycleSettings:
     run_id: str
     timeframe: Timeframe
     symbols: tuple[str, ...]
+    strategies: tuple[str, ...]  # those that look for entries
     atr_window: int
     atr_multiple: float
     costs: Costs
@@ -51,7 +52,11 @@ class Prepared:
 
 
 class Candidates:
-    """Makes candidates from the bars known at a slot; the same bars always give the same ones."""
+    """Makes candidates from the bars known at a slot; the same bars always give the same ones.
+
+    strategies  every strategy there is: a trade may be older than the choice of those enabled
+    enabled     names of those that look for entries
+    """
 
     def __init__(
         self,
@@ -59,10 +64,12 @@ class Candidates:
         settings: CycleSettings,
         calendar: SessionCalendar,
         strategies: Sequence[Strategy],
+        enabled: Sequence[str],
         kernels: KernelSet,
     ) -> None:
         self._settings, self._calendar, self._kernels = settings, calendar, kernels
-        self.strategies = {strategy.name: strategy for strategy in strategies}
+        self.known = {strategy.name: strategy for strategy in strategies}
+        self.strategies = {name: self.known[name] for name in enabled}
 
     def identity(self, symbol: str, strategy: str, series: BarSeries, index: int) -> str:
         """Cycle id of the decision on bar `index`; there is at most one with this id."""
@@ -106,7 +113,9 @@ class Candidates:
                 atr_multiple=settings.atr_multiple,
                 costs=settings.costs,
                 kernels=self._kernels,
+                before=index,
             ),
+            index=index,
             account=account,
             bars_behind=bars_behind(series, self._calendar, slot),
             costs=settings.costs,
@@ -178,3 +187,19 @@ def fired_bar(mask: NDArray[np.bool_], series: BarSeries, slot: Slot) -> int | N
     first = int(series.available_at.searchsorted(to_ns(slot.since), side="right"))
     fired = np.flatnonzero(mask[first:])
     return first + int(fired[-1]) if fired.size else None
+
+
+def bar_of(trade_id: str) -> datetime:
+    """Opening time of the signal bar in a cycle id."""
+    return datetime.strptime(trade_id.rsplit("-", 3)[1], "%Y%m%dT%H%M").replace(tzinfo=UTC)
+
+
+def still_holds(strategy: Strategy, crossed: Crossings, series: BarSeries, index: int) -> bool:
+    """Whether nothing since bar `index` took its signal back: no exit, no fall behind the line."""
+    if crossed.exit[index:].any():
+        return False
+    if strategy.entry_rule is None or index == len(series) - 1:
+        return True
+    value, line = strategy.entry_rule
+    seen = strategy.features(series, -1)
+    return value in seen and line in seen and seen[value] > seen[line]

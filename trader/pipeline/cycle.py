@@ -7,14 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
+import numpy as np
+
 from strategies.kernels.dispatch import KernelSet
+from trader.core.canonical import from_primitive
 from trader.core.clock import SessionCalendar
 from trader.core.decision import CycleRecord, Debate, Decision, RiskInputs
 from trader.core.errors import DataIntegrityError, EndpointError, OrderRefusedError
-from trader.core.market import BarSeries, from_ns
+from trader.core.market import BarSeries, from_ns, to_ns
 from trader.core.ports import Broker, Crossings, Deliberation, MarketData, SimulatedMarket, Strategy
 from trader.core.trading import Order, Portfolio, Side, money
-from trader.ledger.book import BookedFill
+from trader.ledger.book import BookedFill, Trade
 from trader.ledger.store import Ledger
 from trader.orders.manager import OrderManager
 from trader.orders.protection import exit_waits, unprotected
@@ -22,7 +25,9 @@ from trader.pipeline.candidates import (
     Candidates,
     CycleSettings,
     Prepared,
+    bar_of,
     fired_bar,
+    still_holds,
     strategy_of,
 )
 from trader.pipeline.evidence import AccountView
@@ -69,7 +74,11 @@ class Cycle:
         self._deliberation, self._broker, self._market = deliberation, broker, market
         self._orders, self._ledger = orders, ledger
         self.candidates = Candidates(
-            settings=settings, calendar=calendar, strategies=strategies, kernels=kernels
+            settings=settings,
+            calendar=calendar,
+            strategies=strategies,
+            enabled=settings.strategies,
+            kernels=kernels,
         )
 
     @property
@@ -81,23 +90,32 @@ class Cycle:
         """One slot, in the order that never changes: what happened, then exits, then entries."""
         if self._market is not None:
             self._market.advance(slot.as_of)
-        resolved = self._orders.resolve()
-        fills = self._orders.collect_fills()
+        resolved = self._orders.resolve(slot.as_of)
+        self._orders.collect_fills()
         portfolio = self._broker.portfolio()
         self._orders.journal.book.require_agreement(portfolio)
         live = _flat(self._broker.orders())
-        protected = self._protect(live)
-        if protected:
+        expired = self._orders.expire_entries(slot.as_of, live)
+        protected, naked = self._protect(slot, live)
+        if expired or protected:
             live = _flat(self._broker.orders())
-        bars, refused = self._bars(slot)
+        bars, closes, refused = self._bars(slot)
+        exits = self._exits(slot, bars, live)
+        if any(leave.problem for leave in exits):  # its legs are canceled and its sale is not there
+            again, still = self._protect(slot, _flat(self._broker.orders()))
+            protected, naked = (*protected, *again), naked | still
         fired = {
-            (symbol, name): strategy.crossings(series)
-            for symbol, series in bars.items()
+            (symbol, name): strategy.crossings(bars[symbol])
+            for symbol in self._settings.symbols
+            if symbol in bars
             for name, strategy in self.candidates.strategies.items()
         }
-        exits = self._exits(slot, bars, fired, live)
-        prepared, skipped, decided = self._candidates(slot, bars, fired, portfolio, live)
-        cycles = self._enter(prepared, portfolio, live)
+        waiting = reserved_by_symbol(live, closes)
+        prepared, skipped, decided = self._candidates(
+            slot, bars, fired, portfolio=portfolio, live=live, waiting=waiting
+        )
+        cycles = self._enter(prepared, portfolio, waiting)
+        fills = self._fills()
         taken = (*decided, *(cycle.cycle_id for cycle in cycles))
         record = SlotRecord(
             session=slot.session,
@@ -112,6 +130,8 @@ class Cycle:
             refused=refused,
             resolved=resolved,
             protected=protected,
+            naked=naked,
+            expired=expired,
             skipped=skipped,
             cycles=taken,
             refusals=self._refusals(taken),
@@ -119,75 +139,107 @@ class Cycle:
         self._ledger.append("slot", f"{self.run_id}-{slot.as_of:%Y%m%dT%H%M}", record)
         return SlotResult(slot=record, fills=fills, cycles=cycles)
 
+    def _fills(self) -> tuple[BookedFill, ...]:
+        """Everything booked since the last finished slot, by whichever run."""
+        last = self._ledger.last("slot")
+        return tuple(
+            from_primitive(BookedFill, record.body)
+            for record in self._ledger.since(last.seq if last else 0, "fill")
+        )
+
     def _refusals(self, taken: Sequence[str]) -> dict[str, str]:
         outcomes = {key: self._orders.journal.outcome_of_entry(key) for key in taken}
         return {key: found.refusal for key, found in outcomes.items() if found and found.refusal}
 
-    def _protect(self, live: Sequence[Order]) -> tuple[str, ...]:
-        """Give every trade that lost its stop a new one; ids of those that got it."""
-        found = []
+    def _protect(self, slot: Slot, live: Sequence[Order]) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Give every trade that lost its stop a new one: those that got it, those that did not."""
+        found, naked = [], {}
         for trade, stop in unprotected(self._orders.journal, live):
-            self._orders.protect(trade, stop)
-            found.append(trade.trade_id)
-        return tuple(found)
+            try:
+                self._orders.protect(trade, stop, slot.as_of)
+                found.append(trade.trade_id)
+            except (OrderRefusedError, EndpointError) as exc:
+                naked[trade.trade_id] = str(exc)  # exits go on; the next slot tries again
+        return tuple(found), naked
 
-    def _bars(self, slot: Slot) -> tuple[dict[str, BarSeries], dict[str, str]]:
-        """Bars known now, and the symbols whose bars are not fit for a decision."""
-        found, refused = {}, {}
-        for symbol in self._settings.symbols:
+    def _bars(self, slot: Slot) -> tuple[dict[str, BarSeries], dict[str, float], dict[str, str]]:
+        """Bars fit for a decision, the last close known of every symbol, and the refused symbols.
+
+        Symbols of open trades are looked at although they may not be traded any more.
+        """
+        held = (trade.symbol for trade in self._orders.journal.book.open_trades())
+        waiting = (item.intent.symbol for item in self._orders.journal.intents.values())
+        found, closes, refused = {}, {}, {}
+        for symbol in dict.fromkeys((*self._settings.symbols, *held, *waiting)):
             try:
                 series = self._data.bars(symbol, self._settings.timeframe, slot.as_of)
             except DataIntegrityError as exc:
                 refused[symbol] = str(exc)
                 continue
+            closes[symbol] = float(series.close[-1])
             problem = unfit(series, self._calendar, slot)
             if problem:
                 refused[symbol] = problem
             else:
                 found[symbol] = series
-        return found, refused
+        return found, closes, refused
 
     def _exits(
-        self, slot: Slot, bars: dict[str, BarSeries], fired: Fired, live: Sequence[Order]
+        self, slot: Slot, bars: dict[str, BarSeries], live: Sequence[Order]
     ) -> tuple[Exit, ...]:
-        """Sell at the next open whatever a strategy wants to leave; nobody is asked."""
+        """Sell at the next open whatever its strategy has wanted to leave since it was entered.
+
+        Nobody is asked. A sale that was refused, or expired, or was cut short is tried again, and a
+        strategy that looks for no more entries still leaves what it bought.
+        """
         journal = self._orders.journal
         exits = []
         for trade in journal.book.open_trades():
-            name = strategy_of(trade.trade_id)
-            series, crossed = bars.get(trade.symbol), fired.get((trade.symbol, name))
-            if series is None or crossed is None or exit_waits(journal, trade, live):
+            series = bars.get(trade.symbol)
+            strategy = self.candidates.known.get(strategy_of(trade.trade_id))
+            if series is None or strategy is None:
                 continue
-            index = fired_bar(crossed.exit, series, slot)
-            if index is None:
+            first = int(series.timestamp.searchsorted(to_ns(bar_of(trade.trade_id)), side="right"))
+            wanted = np.flatnonzero(strategy.crossings(series).exit[first:])
+            waits = exit_waits(journal, trade, live)
+            sent = [
+                item.intent.client_order_id
+                for item in journal.of_trade(trade.trade_id, "exit")
+                if item.as_of == slot.as_of
+            ]
+            if not wanted.size or (waits and not sent):
                 continue
-            try:
-                order = self._orders.leave(trade, live)
-                sent, problem = order.client_order_id, ""
-            except (OrderRefusedError, EndpointError) as exc:
-                sent, problem = "", str(exc)
+            key, problem = (sent[-1], "") if waits else self._leave(trade, live, slot)
             exits.append(
                 Exit(
                     trade_id=trade.trade_id,
                     symbol=trade.symbol,
-                    strategy=name,
-                    reason=self.candidates.strategies[name].reason(series, index),
-                    client_order_id=sent,
+                    strategy=strategy.name,
+                    reason=strategy.reason(series, first + int(wanted[-1])),
+                    client_order_id=key,
                     problem=problem,
                 )
             )
         return tuple(exits)
+
+    def _leave(self, trade: Trade, live: Sequence[Order], slot: Slot) -> tuple[str, str]:
+        """The client order id of the sale, or the reason why there is none."""
+        try:
+            return self._orders.leave(trade, live, slot.as_of).client_order_id, ""
+        except (OrderRefusedError, EndpointError) as exc:
+            return "", str(exc)
 
     def _candidates(
         self,
         slot: Slot,
         bars: dict[str, BarSeries],
         fired: Fired,
+        *,
         portfolio: Portfolio,
         live: Sequence[Order],
+        waiting: dict[str, Decimal],
     ) -> tuple[list[Prepared], tuple[Skipped, ...], tuple[str, ...]]:
         """Candidates to debate, signals not debated, and ids decided earlier in this slot."""
-        waiting = reserved_by_symbol(live, _closes(bars))
         prepared: list[Prepared] = []
         skipped: list[Skipped] = []
         decided: list[str] = []
@@ -200,8 +252,13 @@ class Cycle:
             if self._ledger.record("cycle", identity) is not None:
                 decided.append(identity)
                 continue
+            strategy = self.candidates.strategies[name]
+            reason = ""
             if self._holds(symbol, name, live):
                 reason = "already held or ordered"
+            elif not still_holds(strategy, crossed, series, index):
+                reason = "taken back since its bar"
+            if reason:
                 skipped.append(Skipped(symbol=symbol, strategy=name, reason=reason))
                 continue
             account = AccountView(
@@ -216,7 +273,7 @@ class Cycle:
                 account=account,
             )
             if ready is None:
-                reason = "not enough history for an ATR"
+                reason = "no ATR yet, or no room for a stop"
                 skipped.append(Skipped(symbol=symbol, strategy=name, reason=reason))
             else:
                 prepared.append(ready)
@@ -236,16 +293,21 @@ class Cycle:
         )
 
     def _enter(
-        self, prepared: Sequence[Prepared], portfolio: Portfolio, live: Sequence[Order]
+        self,
+        prepared: Sequence[Prepared],
+        portfolio: Portfolio,
+        waiting: dict[str, Decimal],
     ) -> tuple[CycleRecord, ...]:
-        """Debate every candidate, then spend the cash on the best first."""
+        """Debate every candidate, then spend the cash on the best first.
+
+        waiting  USD that open buys may still cost, by symbol
+        """
         held = [
             (item, self._deliberation.deliberate(item.candidate, item.evidence, item.cycle_id))
             for item in prepared
         ]
         held.sort(key=lambda pair: _rank(*pair))
-        closes = _closes({item.bars.symbol: item.bars for item in prepared})
-        waiting = reserved_by_symbol(live, closes)
+        waiting = dict(waiting)
         # Every decision of the slot and its intents are known together or not at all: a run that
         # dies here is repeated from the same account, and one that dies later only has to send.
         with self._ledger.transaction():
@@ -274,6 +336,11 @@ class Cycle:
             portfolio=portfolio,
             open_buy_value=sum(waiting.values(), Decimal(0)),
             open_buy_value_symbol=waiting.get(symbol, Decimal(0)),
+            targets=tuple(
+                fact.value
+                for fact in item.evidence
+                if fact.name.startswith("target_") and fact.value is not None
+            ),
         )
         risk = review(
             debate.verdict,
@@ -300,7 +367,7 @@ class Cycle:
         )
         self._ledger.append("cycle", item.cycle_id, record)
         if intent is not None:
-            self._orders.write(intent, trade_id=item.cycle_id, purpose="entry")
+            self._orders.write(intent, trade_id=item.cycle_id, purpose="entry", as_of=as_of)
             cost = intent.quantity * money(item.candidate.entry_price) * CASH_COLLAR
             waiting[symbol] = waiting.get(symbol, Decimal(0)) + cost
         return record

@@ -71,6 +71,7 @@ def gather(
     *,
     signal: Signal,
     strategy: Strategy,
+    index: int,
     levels: Levels,
     atr: NDArray[np.float64],
     record: TrackRecord,
@@ -84,6 +85,7 @@ def gather(
     """Evidence for one candidate.
 
     bars         everything known at the decision, newest last; at least one bar
+    index        the signal's bar, in `bars`
     atr          [T] USD, aligned with bars
     bars_behind  expected bars that are missing at the end
     indicators   further indicators of the `ta` library, by name
@@ -92,7 +94,7 @@ def gather(
     _prices(facts, bars, bars_behind)
     _indicators(facts, bars, atr, kernels)
     _statistics(facts, bars, kernels, periods_per_year)
-    _rule(facts, bars, strategy)
+    _rule(facts, bars, strategy, index)
     _account(facts, account)
     _levels(facts, levels)
     _track(facts, signal, record)
@@ -237,11 +239,11 @@ def _extremes(facts: _Facts, bars: BarSeries) -> None:
         )
 
 
-def _rule(facts: _Facts, bars: BarSeries, strategy: Strategy) -> None:
-    """The two sides of the strategy's own rule, on the newest bar and the one before."""
+def _rule(facts: _Facts, bars: BarSeries, strategy: Strategy, index: int) -> None:
+    """The two sides of the strategy's own rule, on the signal's bar and the one before."""
     if strategy.entry_rule is None:
         return
-    seen = strategy.features(bars, -1)
+    seen = strategy.features(bars, index)
     for side, feature in zip(("value", "line"), strategy.entry_rule, strict=True):
         for suffix in ("", "_previous"):
             facts.add(

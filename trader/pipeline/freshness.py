@@ -9,23 +9,16 @@ from numpy.typing import NDArray
 
 from trader.core.clock import SessionCalendar
 from trader.core.market import BarSeries, Timeframe, from_ns, session_of, to_ns
+from trader.data.grid import expected_bars
 from trader.pipeline.slots import Slot
-
-HOUR_NS = 3_600_000_000_000
 
 
 def expected_opens(
     calendar: SessionCalendar, timeframe: Timeframe, session: date, as_of: datetime
 ) -> NDArray[np.int64]:
     """[K] opening times, ns, of the bars of `session` that are complete at `as_of`."""
-    opened, closed = to_ns(calendar.open(session)), to_ns(calendar.close(session))
-    if timeframe is Timeframe.DAY:
-        opens = np.array([opened], dtype=np.int64)
-        complete = np.array([closed], dtype=np.int64)
-    else:
-        opens = np.arange(opened, closed, HOUR_NS, dtype=np.int64)
-        complete = np.minimum(opens + HOUR_NS, closed)
-    return opens[complete <= to_ns(as_of)]
+    grid = expected_bars(session, session, timeframe, calendar)
+    return grid.timestamp[grid.available_at <= to_ns(as_of)]
 
 
 def newest_expected(calendar: SessionCalendar, timeframe: Timeframe, as_of: datetime) -> datetime:
@@ -56,8 +49,12 @@ def unfit(series: BarSeries, calendar: SessionCalendar, slot: Slot) -> str:
     if not len(series):
         return f"{series.symbol}: no bars are known at {slot.as_of:%Y-%m-%d %H:%M} UTC"
     if bars_behind(series, calendar, slot):
-        newest = session_of(from_ns(series.timestamp[-1]))
-        return f"{series.symbol}: the newest bar is of {newest}, the slot needs {slot.session}"
+        newest = from_ns(series.timestamp[-1])
+        needed = newest_expected(calendar, series.timeframe, slot.as_of)
+        return (
+            f"{series.symbol}: the newest bar is of {newest:%Y-%m-%d %H:%M} UTC, "
+            f"the slot needs that of {needed:%Y-%m-%d %H:%M}"
+        )
     expected = expected_opens(calendar, series.timeframe, slot.session, slot.as_of)
     missing = np.setdiff1d(expected, series.timestamp[-expected.size :])
     if missing.size:

@@ -81,10 +81,14 @@ def track_record(
     atr_multiple: float,
     costs: Costs,
     kernels: KernelSet,
+    before: int,
 ) -> TrackRecord:
-    """The past of a signal up to the last bar of `bars`, without the newest bar's own firing."""
+    """The past of a signal, as far as the last bar of `bars` tells it.
+
+    before  the bar whose signal is under debate; it and what fired later are left out
+    """
     entry = crossings.entry.copy()
-    entry[-1:] = False
+    entry[before:] = False
     _, exits, mfe_r, result_r = kernels.excursions(
         bars.open,
         bars.high,

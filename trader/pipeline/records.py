@@ -17,9 +17,7 @@ class Exit:
     strategy: str
     reason: str
     client_order_id: str
-    problem: str = (
-        ""  # the broker's words, when the order was refused; it is tried again at the next slot
-    )
+    problem: str = ""  # the words of the broker that refused it; the next slot tries again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +39,8 @@ class SlotRecord:
     refused    symbols whose data were not fit for a decision, with the reason
     resolved   client order ids whose unknown outcome was settled
     protected  trades that had lost their stop and got a new one
+    naked      trades without a stop although one was tried -> the broker's words
+    expired    client order ids of entries whose one bar never came, canceled
     cycles     ids of the decisions taken
     refusals   cycle id -> the broker's words, where it refused the order
     """
@@ -57,6 +57,8 @@ class SlotRecord:
     refused: Mapping[str, str]
     resolved: tuple[str, ...]
     protected: tuple[str, ...]
+    naked: Mapping[str, str]
+    expired: tuple[str, ...]
     skipped: tuple[Skipped, ...]
     cycles: tuple[str, ...]
     refusals: Mapping[str, str]

@@ -48,7 +48,7 @@ def review(
     target_required  False only for the baseline without debate, which has a stop and no target
     """
     reasons = [
-        *_verdict_reasons(verdict, target_required=target_required),
+        *_verdict_reasons(verdict, inputs, target_required=target_required),
         *_data_reasons(inputs),
     ]
     if not reasons:
@@ -73,7 +73,15 @@ def _refuse(code: FlagCode, detail: str) -> RiskFlag:
     return RiskFlag(code=code, detail=detail)
 
 
-def _verdict_reasons(verdict: Verdict, *, target_required: bool) -> list[RiskFlag]:
+def _verdict_reasons(
+    verdict: Verdict, inputs: RiskInputs, *, target_required: bool
+) -> list[RiskFlag]:
+    if (verdict.symbol, verdict.decided_at) != (inputs.symbol, inputs.as_of):
+        detail = (
+            f"the verdict is about {verdict.symbol} at {verdict.decided_at}, "
+            f"not about {inputs.symbol} at {inputs.as_of}"
+        )
+        return [_refuse(FlagCode.LEVELS_NOT_FROM_DATA, detail)]
     if verdict.decision is not Decision.GO:
         return [_refuse(FlagCode.NOT_A_GO, f"{verdict.symbol}: the verdict is {verdict.decision}")]
     levels = {"entry": verdict.entry_price, "stop": verdict.stop_price}
@@ -134,6 +142,13 @@ def _level_reasons(
         return [_refuse(FlagCode.INVALID_LEVELS, f"{inputs.symbol}: stop {stop} and entry {entry}")]
     if verdict.target_price is None:
         return []
+    if verdict.target_price not in inputs.targets:
+        return [
+            _refuse(
+                FlagCode.LEVELS_NOT_FROM_DATA,
+                f"{inputs.symbol}: the target {verdict.target_price:.4f} is none of the levels",
+            )
+        ]
     ratio = costs.reward_risk_ratio(entry=entry, stop=stop, target=verdict.target_price)
     if ratio < limits.min_reward_risk:
         return [

@@ -131,3 +131,9 @@ def test_a_missing_or_future_fact_cannot_be_quoted():
         for fact in FACTS
     )
     assert check_claims([claim], EvidenceIndex(late))[0].status == "unverifiable"
+
+
+def test_a_crossing_between_two_different_facts_is_no_crossing():
+    assert checked("close", "crosses_above", 99.0, "stop_price").status == "unverifiable"
+    mixed = checked("rule_value", "crosses_above", 99.0, "rule_value_previous", "rule_line", "low")
+    assert mixed.status == "unverifiable"

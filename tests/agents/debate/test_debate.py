@@ -264,3 +264,27 @@ def test_the_state_of_the_graph_holds_json_primitives_only():
     hints = DebateState.__annotations__
     assert set(hints) == {"round", "arguments", "rebuttals", "failures", "verdict"}
     assert "bull" in graph().mermaid()
+
+
+def test_saying_a_thing_again_adds_neither_evidence_nor_confidence():
+    honest = json.loads(RulesChat().complete(_request()).text)
+    honest["claims"] = [honest["claims"][0]] * 12
+    debate = graph(ScriptedChat([json.dumps(honest)]), rounds=0).deliberate(
+        candidate(), evidence(), "c"
+    )
+    assert FlagCode.INSUFFICIENT_EVIDENCE in codes(debate)
+    once = honest | {"claims": honest["claims"][:1]}
+    single = graph(ScriptedChat([json.dumps(once)]), rounds=0).deliberate(
+        candidate(), evidence(), "c"
+    )
+    assert debate.verdict.confidence == single.verdict.confidence
+
+
+def test_the_verdict_carries_the_evidence_own_numbers():
+    near = json.loads(RulesChat().complete(_request()).text)
+    near |= {"stop_price": 96.0451, "target_price": 109.9951, "entry_price": 100.0541}
+    debate = graph(ScriptedChat([json.dumps(near)]), rounds=0).deliberate(
+        candidate(), evidence(), "c"
+    )
+    verdict = debate.verdict
+    assert (verdict.entry_price, verdict.stop_price, verdict.target_price) == (100.05, 96.05, 110.0)

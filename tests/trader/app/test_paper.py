@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +15,8 @@ from tests.trader.app.conftest import opened
 from trader.app.replaying import replay_cycle
 from trader.core.canonical import canonical_json
 from trader.core.decision import Decision
-from trader.core.errors import DataIntegrityError, LockHeldError, UsageError
+from trader.core.errors import DataIntegrityError, LockHeldError, StateError, UsageError
+from trader.data import sample
 from trader.ledger.store import Ledger
 
 
@@ -124,7 +127,7 @@ def test_every_decision_of_a_backtest_is_reproduced_bit_for_bit(whole):
     for cycle_id in ids:
         again = app.replay(cycle_id)
         assert again.reproduced
-        assert [part.equal for part in again.comparisons] == [True] * 5, cycle_id
+        assert [part.equal for part in again.comparisons] == [True] * 6, cycle_id
 
 
 def test_a_replay_notices_a_decision_that_does_not_follow_from_its_record(tmp_path):
@@ -141,14 +144,79 @@ def test_a_replay_notices_a_decision_that_does_not_follow_from_its_record(tmp_pa
     raw.close()
     again = opened(tmp_path).replay(bought.cycle_id)
     assert not again.reproduced
-    assert [part.part for part in again.comparisons if part.equal is False] == ["risk decision"]
+    differ = [part.part for part in again.comparisons if part.equal is False]
+    assert differ == ["ledger", "risk decision"]
 
 
-def test_a_replay_against_other_bars_says_that_evidence_was_not_computed(tmp_path):
+def test_a_replay_takes_the_recorded_market_whatever_is_configured_now(tmp_path):
     second = slots(tmp_path, 2)[1]
-    other = opened(tmp_path, "data.source=synthetic").replay(second.cycles[0].cycle_id)
-    assert other.comparisons[0].equal is None
-    assert other.reproduced
+    other = opened(tmp_path, "data.source=synthetic", "costs.slippage_bps=50")
+    assert other.replay(second.cycles[0].cycle_id).reproduced
+
+
+def test_a_replay_without_its_bars_does_not_say_reproduced(tmp_path):
+    bars = (Path(sample.__file__).parent / "AAPL_1Day.csv.gz").read_bytes()
+    mine = tmp_path / "bars"
+    mine.mkdir()
+    (mine / "AAPL.csv.gz").write_bytes(bars)
+    second = slots(tmp_path / "state", 2, f"data.source=csv:{mine}")[1]
+    cycle_id = second.cycles[0].cycle_id
+    assert opened(tmp_path / "state").replay(cycle_id).reproduced
+    (mine / "AAPL.csv.gz").unlink()
+    (mine / "MSFT.csv.gz").write_bytes(bars)
+    again = opened(tmp_path / "state").replay(cycle_id)
+    assert not again.reproduced
+    assert {part.part: part.equal for part in again.comparisons}["evidence"] is None
+    assert all(part.equal is not False for part in again.comparisons)
+
+
+def test_an_account_keeps_to_its_market_its_costs_and_its_past(tmp_path):
+    bars = gzip.decompress(
+        (Path(sample.__file__).parent / "AAPL_1Day.csv.gz").read_bytes()
+    ).decode()
+    mine, state = tmp_path / "AAPL.csv", tmp_path / "state"
+    mine.write_text(bars)
+    market = f"data.source=csv:{mine}"
+    slots(state, 2, market)
+    head = opened(state).status().ledger_head
+    for other in ("data.source=sample", "data.timeframe=1Hour", "costs.slippage_bps=0"):
+        with pytest.raises(UsageError, match="name the same as before"):
+            opened(state, market, other).run_once()
+    mine.write_text(bars.replace("2015-01-05", "2015-01-05", 1).replace(",27.", ",26.", 1))
+    changed = mine.read_text() != bars
+    assert changed
+    with pytest.raises(DataIntegrityError):
+        opened(state, market).run_once()
+    assert opened(state).status().ledger_head == head
+
+
+def test_a_refused_first_run_leaves_nothing_behind(tmp_path):
+    with pytest.raises(DataIntegrityError, match=r"market\.start 2027-06-01 lies behind"):
+        opened(tmp_path, "market.start=2027-06-01").run_once()
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+    opened(tmp_path).run_once()
+
+
+def test_a_lost_or_foreign_exchange_is_named_and_nothing_is_made(tmp_path):
+    slots(tmp_path, 3)
+    exchange = tmp_path / "exchange.db"
+    kept = exchange.read_bytes()
+    exchange.unlink()
+    for act in (lambda: opened(tmp_path).run_once(), lambda: opened(tmp_path).positions()):
+        with pytest.raises(StateError, match=r"exchange\.db is missing"):
+            act()
+        assert not exchange.exists()
+    exchange.write_bytes(kept)
+    opened(tmp_path).run_once()
+
+
+def test_a_strategy_that_is_switched_off_still_leaves_what_it_bought(tmp_path):
+    start = "market.start=2026-02-24"
+    slots(tmp_path, 3, start, "strategies.enabled=atr_trend")
+    later = [opened(tmp_path, start, "strategies.enabled=rsi_reversion").run_once()]
+    while not later[-1].slot.exits and len(later) < 4:
+        later.append(opened(tmp_path, start, "strategies.enabled=rsi_reversion").run_once())
+    assert [leave.strategy for leave in later[-1].slot.exits] == ["atr_trend"]
 
 
 def test_an_unknown_cycle_is_named(app):

@@ -74,3 +74,17 @@ def test_the_account_never_owes_money(price, cash, slippage, fee, commission):
 def test_a_free_first_bar_is_where_the_equity_starts():
     _, equity = held([100.0, 110.0], cash=100_000)
     assert equity[-1] == pytest.approx(110_000)
+
+
+def test_a_symbol_that_begins_later_counts_from_then_on():
+    early, late = daily([10.0] * 6, symbol="AAA"), daily([20.0] * 9, symbol="BBB").slice(4, 9)
+    times = [from_ns(ns) for ns in early.available_at]
+    book, equity = buy_and_hold(
+        {"AAA": early, "BBB": late},
+        cash=Decimal(1_000),
+        costs=Costs(slippage_bps=0),
+        start=from_ns(early.timestamp[0]),
+        times=times,
+    )
+    assert book.quantities == {"AAA": Decimal(50), "BBB": Decimal(25)}
+    assert equity == (1_000.0,) * 6

@@ -364,5 +364,5 @@ def test_a_missing_file_that_was_named_is_an_error(tmp_path, by_variable):
 
 
 def test_a_folder_is_no_configuration(tmp_path):
-    with pytest.raises(ConfigError, match="Is a directory"):
+    with pytest.raises(ConfigError, match="no regular file"):
         load_config(tmp_path, profile=None, overrides=(), environ={})

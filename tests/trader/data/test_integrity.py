@@ -15,7 +15,7 @@ from trader.core.clock import new_york
 from trader.core.errors import DataIntegrityError
 from trader.core.market import BarSeries, Timeframe, from_ns, to_ns
 from trader.data.grid import HOUR_NS
-from trader.data.integrity import inspect, refused_sessions, require_current, require_sound
+from trader.data.integrity import inspect, refused_sessions, require_sound
 from trader.data.sample import SampleData
 
 HALF_DAY = date(2024, 11, 29)
@@ -247,8 +247,8 @@ def test_a_move_is_extreme_beyond_forty_percent(calendar, sound, sign, size, is_
 def test_no_bars_are_refused_plainly(calendar, sound):
     with pytest.raises(DataIntegrityError, match="TEST 1Day: no bars"):
         require_sound(sound().head(0), calendar)
-    with pytest.raises(DataIntegrityError, match="TEST 1Day: no bars complete at 2024-01-02 15:00"):
-        require_current(sound().head(0), calendar, datetime(2024, 1, 2, 15, tzinfo=UTC))
+    with pytest.raises(DataIntegrityError, match="TEST 1Day: no bars"):
+        require_sound(sound().head(0), calendar, as_of=datetime(2024, 1, 2, 15, tzinfo=UTC))
     assert refused_sessions(sound(timeframe=Timeframe.HOUR).head(0), calendar) == {}
 
 

@@ -10,7 +10,7 @@ from tests.trader.data.damage import codes, set_at, without
 from trader.core.errors import DataIntegrityError
 from trader.core.market import Timeframe, from_ns
 from trader.data.grid import HOUR_NS
-from trader.data.integrity import inspect, refused_sessions, require_current, require_sound
+from trader.data.integrity import inspect, refused_sessions, require_sound
 
 HALF_DAY = date(2024, 11, 29)
 
@@ -20,25 +20,25 @@ def test_the_newest_bar_must_be_complete_and_the_newest_there_is(calendar, sound
     series = sound(timeframe=timeframe)
     complete = from_ns(series.available_at[8])
     blink = timedelta(microseconds=1)
-    require_current(series.head(9), calendar, complete)
+    require_sound(series.head(9), calendar, as_of=complete)
     assert require_sound(series.head(9), calendar, as_of=complete) == ()
     with pytest.raises(DataIntegrityError, match="not complete before"):
-        require_current(series.head(9), calendar, complete - blink)
+        require_sound(series.head(9), calendar, as_of=complete - blink)
     next_complete = from_ns(series.available_at[9])
-    require_current(series.head(9), calendar, next_complete - blink)
+    require_sound(series.head(9), calendar, as_of=next_complete - blink)
     with pytest.raises(DataIntegrityError, match="stale data"):
-        require_current(series.head(9), calendar, next_complete)
+        require_sound(series.head(9), calendar, as_of=next_complete)
     assert codes(inspect(series, calendar, as_of=complete)) == [("error", "partial_bar")]
     assert codes(inspect(series.head(9), calendar, as_of=next_complete)) == [("error", "stale")]
 
 
 def test_a_daily_bar_stays_current_over_a_long_weekend(calendar, sound):
     wednesday = sound(last=date(2024, 11, 27))
-    require_current(wednesday, calendar, datetime(2024, 11, 29, 17, 59, tzinfo=UTC))
+    require_sound(wednesday, calendar, as_of=datetime(2024, 11, 29, 17, 59, tzinfo=UTC))
     with pytest.raises(DataIntegrityError, match="one was complete at 2024-11-29 18:00 UTC"):
-        require_current(wednesday, calendar, datetime(2024, 11, 29, 18, tzinfo=UTC))
+        require_sound(wednesday, calendar, as_of=datetime(2024, 11, 29, 18, tzinfo=UTC))
     friday = sound(last=HALF_DAY)
-    require_current(friday, calendar, datetime(2024, 12, 1, 12, tzinfo=UTC))  # Sunday
+    require_sound(friday, calendar, as_of=datetime(2024, 12, 1, 12, tzinfo=UTC))  # Sunday
 
 
 def test_hourly_gaps_refuse_their_session_only(calendar, sound):

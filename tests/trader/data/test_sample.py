@@ -16,7 +16,7 @@ from trader.core.clock import new_york
 from trader.core.errors import DataIntegrityError
 from trader.core.market import Timeframe, session_of, to_ns
 from trader.core.ports import MarketData
-from trader.data.integrity import refused_sessions, require_current, require_sound
+from trader.data.integrity import refused_sessions, require_sound
 from trader.data.sample import SYMBOLS, SampleData
 
 KNOWN = [
@@ -50,7 +50,7 @@ def test_a_bundled_series_is_what_its_readme_says(sample, calendar, known):
     assert session_of(series.bar(0).timestamp) == first
     assert session_of(series.bar(-1).timestamp) == last
     assert all(finding.severity == "warning" for finding in require_sound(series, calendar))
-    require_current(series, calendar, calendar.close(last))
+    require_sound(series, calendar, as_of=calendar.close(last))
     readme = files("trader.data.sample").joinpath("README.md").read_text()
     line = next(row for row in readme.splitlines() if f"`{symbol}_{timeframe}.csv.gz`" in row)
     assert f"{count:,}" in line
@@ -123,7 +123,7 @@ def test_a_time_before_the_first_bar_is_refused(sample):
 def test_data_that_has_ended_is_stale_for_a_later_decision(sample, calendar):
     at = calendar.close(date(2025, 2, 18))
     with pytest.raises(DataIntegrityError, match="NVDA 1Day 2025-02-14: the newest bar, but one"):
-        require_current(sample.bars("NVDA", Timeframe.DAY, until=at), calendar, at)
+        require_sound(sample.bars("NVDA", Timeframe.DAY, until=at), calendar, as_of=at)
 
 
 @settings(deadline=None, max_examples=100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -146,7 +146,7 @@ def test_the_intent_is_in_the_ledger_before_the_broker_hears_of_it():
             assert ledger.record("intent", intent.client_order_id) is not None
             return super().submit(intent)
 
-    manager(Watching(), ledger).submit(ENTRY, trade_id=TRADE, purpose="entry")
+    manager(Watching(), ledger).submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     assert ledger.record("order", ENTRY.client_order_id).body["stop_loss_id"].endswith("/stop")
 
 
@@ -155,13 +155,13 @@ def test_an_unknown_outcome_is_settled_by_client_id_in_a_new_process(fault):
     broker, ledger = OneBroker(), Ledger(None)
     setattr(broker, fault, True)
     with pytest.raises(EndpointError):
-        manager(broker, ledger).submit(ENTRY, trade_id=TRADE, purpose="entry")
+        manager(broker, ledger).submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     setattr(broker, fault, False)
 
     reborn = manager(broker, ledger)
     assert [item.intent for item in reborn.journal.unresolved()] == [ENTRY]
-    assert reborn.resolve() == (ENTRY.client_order_id,)
-    assert reborn.resolve() == ()
+    assert reborn.resolve(NOW) == (ENTRY.client_order_id,)
+    assert reborn.resolve(NOW) == ()
     assert list(broker.taken) == [ENTRY.client_order_id]
     assert len(broker.sent) == (2 if fault == "fail_before" else 1)
 
@@ -170,8 +170,8 @@ def test_while_the_broker_stays_silent_the_outcome_stays_open():
     broker = OneBroker(fail_before=True)
     orders = manager(broker)
     with pytest.raises(EndpointError):
-        orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
-    assert orders.resolve() == ()
+        orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
+    assert orders.resolve(NOW) == ()
     assert orders.journal.unresolved()
 
 
@@ -179,8 +179,8 @@ def test_a_refusal_is_final_and_recorded():
     broker, ledger = OneBroker(refuse=True), Ledger(None)
     orders = manager(broker, ledger)
     with pytest.raises(OrderRefusedError):
-        orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
-    assert orders.resolve() == ()
+        orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
+    assert orders.resolve(NOW) == ()
     assert "buying power" in ledger.record("order", ENTRY.client_order_id).body["refusal"]
     assert len(broker.sent) == 1
 
@@ -188,16 +188,16 @@ def test_a_refusal_is_final_and_recorded():
 def test_the_same_intent_twice_is_refused_by_the_journal_before_anything_is_sent():
     broker = OneBroker()
     orders = manager(broker)
-    orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
+    orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     with pytest.raises(StateError):
-        orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
+        orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     assert len(broker.sent) == 1
 
 
 def test_fills_are_booked_once_and_know_what_they_were():
     broker, ledger = OneBroker(), Ledger(None)
     orders = manager(broker, ledger)
-    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
+    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     broker.reported.append(fill(order.order_id, 1, Side.BUY, "100.05"))
     assert [b.reason for b in orders.collect_fills()] == ["entry"]
     assert orders.collect_fills() == ()
@@ -214,7 +214,7 @@ def test_fills_are_booked_once_and_know_what_they_were():
 def test_slippage_is_what_the_price_lost_against_the_market():
     broker = OneBroker()
     orders = manager(broker)
-    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
+    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     broker.reported.append(fill(order.order_id, 1, Side.BUY, "100.05"))
     assert orders.collect_fills()[0].slippage == Decimal("0.5000")
 
@@ -222,13 +222,13 @@ def test_slippage_is_what_the_price_lost_against_the_market():
 def test_leaving_cancels_both_legs_and_sells_what_is_held():
     broker = OneBroker()
     orders = manager(broker)
-    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
+    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     broker.reported.append(fill(order.order_id, 1, Side.BUY, "100.05"))
     orders.collect_fills()
     trade = orders.journal.book.open_trades()[0]
     live = broker.taken[ENTRY.client_order_id].with_legs()
     assert not exit_waits(orders.journal, trade, live)
-    sold = orders.leave(trade, live)
+    sold = orders.leave(trade, live, NOW)
     assert set(broker.canceled) == {leg.order_id for leg in order.legs}
     assert (sold.side, sold.quantity, sold.order_type) == (Side.SELL, Decimal(10), OrderType.MARKET)
     assert sold.client_order_id == "tr-20250303-AAPL-0123456789-x1"
@@ -238,7 +238,7 @@ def test_leaving_cancels_both_legs_and_sells_what_is_held():
 def test_shares_without_a_live_stop_are_found_and_a_held_stop_counts_as_one():
     broker = OneBroker()
     orders = manager(broker)
-    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry")
+    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
     broker.reported.append(fill(order.order_id, 1, Side.BUY, "100.05"))
     orders.collect_fills()
     stop, target = order.legs[1], order.legs[0]
@@ -249,6 +249,27 @@ def test_shares_without_a_live_stop_are_found_and_a_held_stop_counts_as_one():
     assert unprotected(orders.journal, (gone, target)) == ((trade, Decimal(96)),)
     half = replace(stop, quantity=Decimal(5))
     assert unprotected(orders.journal, (half,)) == ((trade, Decimal(96)),)
-    guard = orders.protect(trade, Decimal(96))
+    guard = orders.protect(trade, Decimal(96), NOW)
     assert unprotected(orders.journal, (guard,)) == ()
     assert (guard.order_type, guard.time_in_force) == (OrderType.STOP, TimeInForce.GTC)
+
+
+def test_an_entry_that_never_arrived_is_not_sent_in_a_later_slot():
+    broker, ledger = OneBroker(fail_before=True), Ledger(None)
+    with pytest.raises(EndpointError):
+        manager(broker, ledger).submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
+    broker.fail_before = False
+    later = manager(broker, ledger)
+    assert later.resolve(NOW + timedelta(days=1)) == (ENTRY.client_order_id,)
+    assert broker.taken == {}
+    assert "never reached" in ledger.record("order", ENTRY.client_order_id).body["refusal"]
+
+
+def test_an_entry_whose_bar_never_came_is_canceled_and_one_of_this_slot_is_not():
+    broker = OneBroker()
+    orders = manager(broker)
+    order = orders.submit(ENTRY, trade_id=TRADE, purpose="entry", as_of=NOW)
+    assert orders.expire_entries(NOW, order.with_legs()) == ()
+    later = NOW + timedelta(days=1)
+    assert orders.expire_entries(later, order.with_legs()) == (ENTRY.client_order_id,)
+    assert broker.canceled == [order.order_id]

@@ -14,7 +14,7 @@ from tests.trader.pipeline.accounts import account_over, slots_of
 from tests.trader.pipeline.bars import daily, wave
 from trader.core.canonical import canonical_json
 from trader.core.decision import Decision
-from trader.core.errors import EndpointError
+from trader.core.errors import EndpointError, OrderRefusedError, StateError
 from trader.core.market import BarSeries
 from trader.core.trading import OrderClass, OrderStatus, OrderType, Side
 from trader.orders.protection import unprotected
@@ -217,3 +217,74 @@ def test_equity_is_cash_and_shares_at_the_close_in_every_slot():
         )
         assert slot.equity == slot.cash + worth
         assert slot.cash >= 0
+
+
+@dataclass
+class NoSales:
+    """A broker that refuses the first sales it is asked for, market orders only."""
+
+    inner: object
+    left: int = 2
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def submit(self, intent):
+        if intent.side is Side.SELL and intent.order_type is OrderType.MARKET and self.left:
+            self.left -= 1
+            raise OrderRefusedError("not now")
+        return self.inner.submit(intent)
+
+
+def test_a_refused_exit_is_tried_again_and_the_shares_are_never_naked():
+    slots = slots_of(WAVE, 260)
+    account = account_over(
+        WAVE, start=slots[0], debated=False, strategies=["macd_momentum"], wrap_broker=NoSales
+    )
+    tried = []
+    for slot in slots:
+        result = account.cycle.run(slot)
+        tried += result.slot.exits
+        assert unprotected(account.journal, flat(account)) == ()
+    assert [bool(leave.problem) for leave in tried[:3]] == [True, True, False]
+    assert {leave.trade_id for leave in tried[:3]} == {tried[0].trade_id}
+    assert not account.journal.book.trades[tried[0].trade_id].is_open
+
+
+@dataclass
+class Thief:
+    """A broker that shows less cash than there is."""
+
+    inner: object
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def portfolio(self):
+        told = self.inner.portfolio()
+        return replace(told, cash=told.cash - 1)
+
+
+def test_a_broker_that_disagrees_with_the_ledger_stops_the_slot_before_anything_is_sent():
+    slots = slots_of(WAVE, 260)
+    account = account_over(WAVE, start=slots[0], wrap_broker=Thief)
+    with pytest.raises(StateError, match="cash"):
+        account.cycle.run(slots[0])
+    assert account.ledger.last("slot") is None
+
+
+def test_an_entry_whose_bar_never_comes_is_canceled_and_frees_its_cash():
+    whole = daily(wave(420))
+    slots = slots_of(whole, 260)
+    probe = account_over(whole, start=slots[0])
+    for slot in slots:
+        if any(cycle.intent for cycle in probe.cycle.run(slot).cycles):
+            break
+    number = slots.index(slot)
+    ends = whole.head(260 + number + 1)
+    other = daily(wave(420, base=50.0), symbol="ZZZ")
+    account = account_over(ends, other, start=slots[0], strategies=["atr_trend", "macd_momentum"])
+    results = walk(account, slots[: number + 3])
+    entry = [cycle.intent.client_order_id for cycle in results[number].cycles if cycle.intent]
+    assert set(entry) & set(results[number + 1].slot.expired)
+    assert all(order.symbol != "AAPL" for order in account.broker.orders())

@@ -71,7 +71,15 @@ def test_a_track_record_does_not_change_when_the_future_is_cut_off(name, cut, se
     def record(bars):
         crossed = strategy.crossings(bars)
         atr = REFERENCE.atr(bars.high, bars.low, bars.close, 14)
-        return track_record(bars, crossed, atr, atr_multiple=2.0, costs=FREE, kernels=REFERENCE)
+        return track_record(
+            bars,
+            crossed,
+            atr,
+            atr_multiple=2.0,
+            costs=FREE,
+            kernels=REFERENCE,
+            before=len(bars) - 1,
+        )
 
     early, late = record(whole.head(cut)), record(whole)
     assert early.closed <= late.closed

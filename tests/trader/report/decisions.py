@@ -377,6 +377,7 @@ def cycle_record(chance: random.Random, order: int, as_of: datetime, close: floa
             portfolio=portfolio,
             open_buy_value=Decimal(0),
             open_buy_value_symbol=Decimal(0),
+            targets=(),
         ),
         risk=RiskDecision(
             approved=approved,

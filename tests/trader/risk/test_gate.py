@@ -19,10 +19,14 @@ from trader.risk.gate import CASH_COLLAR, RiskLimits, review
 ANY_FLOAT = st.floats(allow_nan=True, allow_infinity=True)
 
 
-def gate(verdict=GO, seen=None, *, limits=None, costs=None, target_required=True) -> RiskDecision:
+def gate(
+    verdict=GO, seen=None, *, limits=None, costs=None, target_required=True, known=None
+) -> RiskDecision:
+    seen = seen or inputs()
+    aims = () if verdict.target_price is None else (verdict.target_price,)
     return review(
         verdict,
-        seen or inputs(),
+        replace(seen, targets=aims) if known is None else replace(seen, targets=known),
         limits=limits or RiskLimits(),
         costs=costs or Costs(),
         target_required=target_required,
@@ -191,3 +195,14 @@ def test_more_held_never_allows_more_to_be_bought(one, other):
     low, high = sorted((one, other))
     few, many = (gate(seen=inputs(holding(int(1_000 * weight)))).quantity for weight in (low, high))
     assert few >= many
+
+
+def test_gate_refuses_a_verdict_about_something_else():
+    assert codes(gate(replace(GO, symbol="TSLA"))) == ["LEVELS_NOT_FROM_DATA"]
+    late = replace(GO, decided_at=GO.decided_at + timedelta(days=1))
+    assert codes(gate(late)) == ["LEVELS_NOT_FROM_DATA"]
+
+
+def test_gate_refuses_a_target_that_is_none_of_the_levels():
+    assert codes(gate(replace(GO, target_price=5e8), known=(110.0,))) == ["LEVELS_NOT_FROM_DATA"]
+    assert gate(GO, known=(105.0, 110.0)).approved
