@@ -129,7 +129,14 @@ def outcome(folder: Path) -> dict[str, object]:
             for trade in again.journal.book.trades.values()
         ],
         "entries": [o.client_order_id for o in orders if o.client_order_id.endswith("-e")],
-        "slots": [record.body["as_of"] for record in ledger.records("slot")],
+        "slots": [
+            {
+                name: record.body[name]
+                for name in ("as_of", "cash", "equity", "fills", "exits", "cycles", "hashes")
+            }
+            for record in ledger.records("slot")
+        ],
+        "decisions": [record.body for record in ledger.records("cycle")],
         "cycles": [record.record_id for record in ledger.records("cycle")],
     }
 
