@@ -71,7 +71,8 @@ def cover(
         if begins > first:
             notices.append(f"{symbol} begins on {begins}: no decisions about it before that day")
     for bars in series.values():
-        notices += _warnings(bars, calendar, now)
+        _require_past(bars, now)
+        notices += _warnings(bars, calendar, calendar.open(first), calendar.close(last))
     cut = {symbol: bars.until(calendar.close(last)) for symbol, bars in series.items()}
     source = SourceInfo(
         name=data.name,
@@ -84,15 +85,24 @@ def cover(
     return Coverage(first=first, last=last, series=cut, source=source, notices=tuple(notices))
 
 
-def _warnings(bars: BarSeries, calendar: SessionCalendar, now: datetime) -> list[str]:
-    """What is odd about the bars though no fault, in a few lines; no bar may lie beyond `now`."""
+def _require_past(bars: BarSeries, now: datetime) -> None:
     newest = from_ns(bars.available_at[-1])
     if newest > now:
         raise DataIntegrityError(
             f"{bars.symbol}: the newest bar is complete at {newest:%Y-%m-%d %H:%M} UTC and it is "
             f"{now:%Y-%m-%d %H:%M}: it cannot be known yet; drop it"
         )
-    found = [item.message for item in inspect(bars, calendar) if item.severity == "warning"]
+
+
+def _warnings(
+    bars: BarSeries, calendar: SessionCalendar, first: datetime, last: datetime
+) -> list[str]:
+    """What is odd about the bars between two moments though no fault, in a few lines."""
+    found = [
+        item.message
+        for item in inspect(bars, calendar)
+        if item.severity == "warning" and (item.at is None or first <= item.at <= last)
+    ]
     if len(found) > SHOWN_WARNINGS:
         rest = len(found) - SHOWN_WARNINGS
         found[SHOWN_WARNINGS:] = [f"{bars.symbol}: {rest} more bars are as odd"]

@@ -71,18 +71,52 @@ def lines(*texts: str) -> None:
 
 
 def table(
-    title: str, headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,)
+    title: str,
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: Sequence[int] = (0,),
+    spare: Sequence[int] = (),
 ) -> None:
-    """A table on stdout; columns whose number is in `left` are text, the rest are figures."""
+    """A table on stdout.
+
+    left   numbers of the columns that are text; the rest are figures
+    spare  numbers of the columns that a narrow terminal does without, the first one first; what is
+           still too wide is folded
+    """
     from rich import box
     from rich.table import Table
 
-    drawn = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for number, header in enumerate(headers):
-        drawn.add_column(header, justify="left" if number in left else "right", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(printable(cell) for cell in row))
-    console().print(drawn)
+    screen = console()
+    cells = [[printable(cell) for cell in row] for row in rows]
+    kept = _kept(headers, cells, spare, screen.width)
+    drawn = Table(
+        title=title or None,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for number in kept:
+        drawn.add_column(
+            headers[number], justify="left" if number in left else "right", overflow="fold"
+        )
+    for row in cells:
+        drawn.add_row(*(row[number] for number in kept))
+    screen.print(drawn)
+
+
+def _kept(
+    headers: Sequence[str], cells: Sequence[Sequence[str]], spare: Sequence[int], width: int
+) -> list[int]:
+    """Columns that fit into `width` characters when spare ones are left out as far as needed."""
+    kept = list(range(len(headers)))
+    for number in spare:
+        wide = sum(max(len(headers[n]), *(len(row[n]) for row in cells), 0) + 2 for n in kept)
+        if wide <= width:
+            break
+        kept.remove(number)
+    return kept
 
 
 def percent(value: float | None, missing: str = "n/a") -> str:

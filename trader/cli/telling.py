@@ -46,9 +46,9 @@ def tell_backtest(result: BacktestResult) -> None:
                 "paid",
                 "left",
                 "got",
-                "profit USD",
+                "profit",
                 "R",
-                "why left",
+                "left by",
             ),
             [
                 (
@@ -66,6 +66,7 @@ def tell_backtest(result: BacktestResult) -> None:
                 for row in result.trades
             ],
             left=(0, 1, 2, 9),
+            spare=(1, 3, 7),
         )
     else:
         lines("No trade was made; the funnel says where the signals went.", "")
@@ -78,7 +79,7 @@ def _debates(result: BacktestResult) -> None:
         return
     table(
         "",
-        ("debated", "symbol", "strategy", "verdict", "R offered", "R worth", "rules that failed"),
+        ("debated", "symbol", "strategy", "verdict", "offers R", "worth R", "rules that failed"),
         [
             (
                 day(line.as_of),
@@ -92,6 +93,7 @@ def _debates(result: BacktestResult) -> None:
             for line in result.debates
         ],
         left=(0, 1, 2, 3, 6),
+        spare=(1, 4),
     )
     shown = next((line for line in reversed(result.debates) if line.decision == "GO"), None)
     shown = shown or result.debates[-1]
