@@ -88,3 +88,23 @@ def test_a_track_record_does_not_change_when_the_future_is_cut_off(name, cut, se
     for known in zip(early.result_r.tolist(), early.mfe_r.tolist(), strict=True):
         assert known in remaining
         remaining.remove(known)
+
+
+def test_the_signal_under_debate_and_what_fired_after_it_are_no_part_of_its_past():
+    bars = daily(wave(300))
+    strategy = make_strategy("sma_cross", default_parameters("sma_cross"), REFERENCE)
+    crossed = strategy.crossings(bars)
+    atr = REFERENCE.atr(bars.high, bars.low, bars.close, 14)
+    fired = [int(index) for index in np.flatnonzero(crossed.entry)]
+    for number, index in enumerate(fired):
+        record = track_record(
+            bars,
+            crossed,
+            atr,
+            atr_multiple=2.0,
+            costs=FREE,
+            kernels=REFERENCE,
+            before=index,
+        )
+        assert record.fired == number
+    assert len(fired) > 2
