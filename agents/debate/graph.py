@@ -7,9 +7,10 @@ from typing import Literal
 
 from langgraph.graph import END, START, StateGraph
 
-from agents.debate.arbitrator import DebateLimits, decide, make_arbitrator
+from agents.debate.arbitrator import decide, make_arbitrator
 from agents.debate.bear import make_bear
 from agents.debate.bull import make_bull
+from agents.debate.rules import DebateLimits
 from agents.debate.speaking import transcript
 from agents.debate.state import DebateContext, DebateState, empty_state
 from trader.core.canonical import from_primitive

@@ -74,8 +74,8 @@ def deliberation_of(config: Config, *, debated: bool) -> Deliberation:
     if not debated:
         return WithoutDebate()
     from agents.chat.rules_chat import RulesChat
-    from agents.debate.arbitrator import DebateLimits
     from agents.debate.graph import DebateGraph
+    from agents.debate.rules import DebateLimits
 
     limits = DebateLimits(
         min_reward_risk=config.risk.min_reward_risk,

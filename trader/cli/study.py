@@ -72,7 +72,7 @@ def backtest(
     ] = None,
 ) -> None:
     """Replay history through the same pipeline as a paper run, beside two baselines."""
-    from trader.cli import output, progress, telling
+    from trader.cli import backtest_words, output, progress
 
     first = a_day("--from", start)
     last = None if end is None else a_day("--to", end)
@@ -88,7 +88,7 @@ def backtest(
     with progress.bar() as tell:
         result = opened.backtest(start=first, end=last, out=out, progress=tell)
     output.notices(result.notices)
-    shared.show(result, telling.tell_backtest)
+    shared.show(result, backtest_words.tell_backtest)
 
 
 def debate(

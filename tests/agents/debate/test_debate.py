@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agents.chat.rules_chat import RulesChat
-from agents.debate.arbitrator import DebateLimits, confidence_of
+from agents.debate.arbitrator import confidence_of
 from agents.debate.graph import DebateGraph
+from agents.debate.rules import DebateLimits
 from agents.debate.state import DebateState
 from tests.agents.facts import SOUND, candidate, evidence, id_of
 from trader.core.canonical import canonical_json
