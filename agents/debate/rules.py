@@ -39,15 +39,13 @@ class Levels:
     entry: float
     stop: float
     target: float
-    name: (
-        str | None
-    )  # of the target's evidence, without its prefix; None: not a level from the evidence
+    name: str | None
     reward_risk: float
     probability: float | None
 
     @property
     def expected_value(self) -> float | None:
-        """P × reward:risk − (1 − p), in units of the risk."""
+        """Probability × reward:risk − (1 − probability), in units of the risk."""
         if self.probability is None:
             return None
         return self.probability * self.reward_risk - (1.0 - self.probability)
