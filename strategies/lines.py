@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from strategies.kernels.runs import Array
+from trader.core.ports import Crossings
 
 
 def readings(lines: Mapping[str, Array], index: int) -> dict[str, float]:
@@ -28,6 +29,15 @@ def readings(lines: Mapping[str, Array], index: int) -> dict[str, float]:
 def text(value: float | None, *, places: int = 2) -> str:
     """A number as a sentence shows it; "unknown" while it has no value."""
     return "unknown" if value is None else f"{value:.{places}f}"
+
+
+def crossing_words(fired: Crossings, index: int, value: str, line: str) -> str:
+    """One sentence on which way `value` crossed `line` on bar `index`, if it did."""
+    if fired.entry[index]:
+        return f"{value} crossed above {line}"
+    if fired.exit[index]:
+        return f"{value} crossed below {line}"
+    return f"no crossing: {value}, {line}"
 
 
 def parameters_of(strategy: Any) -> dict[str, float]:

@@ -10,7 +10,14 @@ from strategies.indicators.crossing import crosses_above, crosses_below
 from strategies.indicators.momentum import macd
 from strategies.kernels.dispatch import KernelSet
 from strategies.kernels.runs import Array
-from strategies.lines import parameters_of, readings, require_bars, require_below, text
+from strategies.lines import (
+    crossing_words,
+    parameters_of,
+    readings,
+    require_bars,
+    require_below,
+    text,
+)
 from trader.core.decision import Style
 from trader.core.market import BarSeries
 from trader.core.ports import Crossings
@@ -59,11 +66,7 @@ class MacdMomentum:
         seen, fired = self.features(bars, index), self.crossings(bars)
         line = f"MACD {self.fast}/{self.slow} line {text(seen.get('macd_line'), places=4)}"
         signal = f"signal {self.signal} = {text(seen.get('macd_signal'), places=4)}"
-        if fired.entry[index]:
-            return f"{line} crossed above {signal}"
-        if fired.exit[index]:
-            return f"{line} crossed below {signal}"
-        return f"no crossing: {line}, {signal}"
+        return crossing_words(fired, index, line, signal)
 
     def _lines(self, bars: BarSeries) -> dict[str, Array]:
         line, signal_line, histogram = macd(bars, self.fast, self.slow, self.signal, self.kernels)

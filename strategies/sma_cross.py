@@ -10,7 +10,14 @@ from strategies.indicators.crossing import crosses_above, crosses_below
 from strategies.indicators.trend import sma
 from strategies.kernels.dispatch import KernelSet
 from strategies.kernels.runs import Array
-from strategies.lines import parameters_of, readings, require_bars, require_below, text
+from strategies.lines import (
+    crossing_words,
+    parameters_of,
+    readings,
+    require_bars,
+    require_below,
+    text,
+)
 from trader.core.decision import Style
 from trader.core.market import BarSeries
 from trader.core.ports import Crossings
@@ -55,11 +62,7 @@ class SmaCross:
         seen, fired = self.features(bars, index), self.crossings(bars)
         near = f"SMA {self.fast} {text(seen.get(f'sma_{self.fast}'))}"
         far = f"SMA {self.slow} = {text(seen.get(f'sma_{self.slow}'))}"
-        if fired.entry[index]:
-            return f"{near} crossed above {far}"
-        if fired.exit[index]:
-            return f"{near} crossed below {far}"
-        return f"no crossing: {near}, {far}"
+        return crossing_words(fired, index, near, far)
 
     def _lines(self, bars: BarSeries) -> dict[str, Array]:
         return {

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from trader.cli.options import Shared, add_command
+from trader.cli.options import (
+    DataOption,
+    Shared,
+    StrategyOption,
+    SymbolsOption,
+    add_command,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -31,15 +37,9 @@ def run(
             help="Begin the embedded market again; the old account is kept aside.",
         ),
     ] = False,
-    data: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="sample, synthetic or csv:PATH.")
-    ] = None,
-    strategy: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Strategies that look for entries.")
-    ] = None,
-    symbols: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Symbols; AAPL on the sample by default.")
-    ] = None,
+    data: DataOption = None,
+    strategy: StrategyOption = None,
+    symbols: SymbolsOption = None,
 ) -> None:
     """Trade paper money at the embedded exchange, one decision slot a call."""
     from trader.cli import output, telling
@@ -52,7 +52,7 @@ def run(
     opened = shared.open(
         data__source=data,
         strategies__enabled=strategy,
-        symbols=symbols.upper() if symbols else None,
+        symbols=symbols,
     )
     result = opened.run_once(restart_market=restart_market)
     output.notices(result.notices)

@@ -16,6 +16,26 @@ if TYPE_CHECKING:
     from trader.app import App
     from trader.app.checking import Check
 
+DataOption = Annotated[
+    str | None, typer.Option("--data", metavar="SOURCE", help="sample, synthetic or csv:PATH.")
+]
+TimeframeOption = Annotated[
+    str | None, typer.Option("--timeframe", metavar="1Day|1Hour", help="Length of a bar.")
+]
+StrategyOption = Annotated[
+    str | None,
+    typer.Option("--strategy", metavar="NAME,…", help="Strategies that look for entries."),
+]
+SymbolsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--symbols",
+        metavar="A,B",
+        help="Symbols; AAPL on the sample by default.",
+        callback=lambda text: text.upper() if text else None,
+    ),
+]
+
 SHARED: tuple[tuple[str, Any, Any], ...] = (  # name, type with its option, default
     (
         "as_json",

@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from trader.cli.options import Shared, add_command
+from trader.cli.options import (
+    DataOption,
+    Shared,
+    StrategyOption,
+    SymbolsOption,
+    TimeframeOption,
+    add_command,
+)
 from trader.core.errors import UsageError
 
 DATE = "%Y-%m-%d"
@@ -47,18 +54,10 @@ def backtest(
         str | None,
         typer.Option("--to", metavar="DATE", help="Last day; the end of the data by default."),
     ] = None,
-    symbols: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Symbols; AAPL on the sample by default.")
-    ] = None,
-    timeframe: Annotated[
-        str | None, typer.Option(metavar="1Day|1Hour", help="Length of a bar.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="sample, synthetic or csv:PATH.")
-    ] = None,
-    strategy: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Strategies that look for entries.")
-    ] = None,
+    symbols: SymbolsOption = None,
+    timeframe: TimeframeOption = None,
+    data: DataOption = None,
+    strategy: StrategyOption = None,
     debate_by: Annotated[
         str | None, typer.Option("--debate", metavar="rules|off", help="Who debates.")
     ] = None,
@@ -77,7 +76,7 @@ def backtest(
     first = a_day("--from", start)
     last = None if end is None else a_day("--to", end)
     opened = shared.open(
-        symbols=symbols.upper() if symbols else None,
+        symbols=symbols,
         data__timeframe=timeframe,
         data__source=data,
         strategies__enabled=strategy,
@@ -98,15 +97,9 @@ def debate(
         str | None,
         typer.Option(metavar="DATE|TIME", help="UTC, YYYY-MM-DD[THH:MM]; a date means its end."),
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="sample, synthetic or csv:PATH.")
-    ] = None,
-    timeframe: Annotated[
-        str | None, typer.Option(metavar="1Day|1Hour", help="Length of a bar.")
-    ] = None,
-    strategy: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Strategies to debate for.")
-    ] = None,
+    data: DataOption = None,
+    timeframe: TimeframeOption = None,
+    strategy: StrategyOption = None,
 ) -> None:
     """Hold a debate about one symbol; nothing is ordered."""
     from trader.cli import output, telling

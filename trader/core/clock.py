@@ -1,4 +1,4 @@
-"""Wall time, replayed time and the sessions of the New York Stock Exchange.
+"""Wall time and the sessions of the New York Stock Exchange.
 
 The only module that reads wall time.
 """
@@ -34,23 +34,6 @@ class SystemClock:
 def monotonic_seconds() -> float:
     """Seconds on a clock that only runs forward, for telling how long something took."""
     return time.monotonic()
-
-
-class ReplayClock:
-    """A clock that stands where it was put."""
-
-    def __init__(self, at: datetime) -> None:
-        self._at = at
-
-    def now(self) -> datetime:
-        """The moment the clock was last put to."""
-        return self._at
-
-    def put(self, at: datetime) -> None:
-        """Move the clock; ValueError when that would run backwards."""
-        if at < self._at:
-            raise ValueError(f"the replay clock cannot go back from {self._at} to {at}")
-        self._at = at
 
 
 class SessionCalendar:

@@ -23,13 +23,6 @@ from trader.core.market import BarSeries, Timeframe
 from trader.core.trading import Fill, Order, OrderIntent, Portfolio
 
 
-class Clock(Protocol):
-    """Tells the time."""
-
-    def now(self) -> datetime:
-        """The present moment, UTC."""
-
-
 class MarketData(Protocol):
     """Bars of a market. Implementations: sample, synthetic, csv."""
 

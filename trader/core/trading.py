@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
 from enum import StrEnum
 
 TICK_FROM_ONE_DOLLAR = Decimal("0.01")
@@ -106,12 +106,6 @@ def tick_down(price: float | Decimal) -> Decimal:
     """`price` rounded down to a whole tick."""
     exact = money(price)
     return exact.quantize(tick_of(exact), rounding=ROUND_FLOOR)
-
-
-def tick_up(price: float | Decimal) -> Decimal:
-    """`price` rounded up to a whole tick."""
-    exact = money(price)
-    return exact.quantize(tick_of(exact), rounding=ROUND_CEILING)
 
 
 def fill_price(price: float | Decimal) -> Decimal:

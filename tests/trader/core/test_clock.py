@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trader.core.clock import ReplayClock, SessionCalendar, SystemClock, new_york
+from trader.core.clock import SessionCalendar, SystemClock, new_york
 from trader.core.errors import DataIntegrityError
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -181,17 +181,6 @@ def test_at_or_after_is_the_first_session_not_before(day):
     assert session >= day
     assert CALENDAR.is_session(session)
     assert CALENDAR.between(day, session) == [session]
-
-
-def test_replay_clock_stands_still_and_never_goes_back():
-    start = datetime(2025, 1, 2, 21, tzinfo=UTC)
-    clock = ReplayClock(start)
-    assert clock.now() == start
-    clock.put(start)
-    clock.put(start + timedelta(hours=1))
-    assert clock.now() == start + timedelta(hours=1)
-    with pytest.raises(ValueError, match="cannot go back"):
-        clock.put(start)
 
 
 def test_system_clock_tells_utc():

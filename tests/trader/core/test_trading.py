@@ -23,7 +23,6 @@ from trader.core.trading import (
     money,
     tick_down,
     tick_of,
-    tick_up,
     whole_shares,
 )
 
@@ -49,23 +48,22 @@ ORDER = Order(
 
 
 @pytest.mark.parametrize(
-    ("price", "down", "up"),
+    ("price", "down"),
     [
-        ("1", "1.00", "1.00"),
-        ("1.00001", "1.00", "1.01"),
-        ("1.0099", "1.00", "1.01"),
-        ("0.99999", "0.9999", "1.0000"),
-        ("0.9999", "0.9999", "0.9999"),
-        ("0.99994", "0.9999", "1.0000"),
-        ("0.00015", "0.0001", "0.0002"),
-        ("187.239999", "187.23", "187.24"),
+        ("1", "1.00"),
+        ("1.00001", "1.00"),
+        ("1.0099", "1.00"),
+        ("0.99999", "0.9999"),
+        ("0.9999", "0.9999"),
+        ("0.99994", "0.9999"),
+        ("0.00015", "0.0001"),
+        ("187.239999", "187.23"),
     ],
 )
 def test_prices_are_rounded_to_cents_from_one_dollar_on_and_to_a_hundredth_of_that_below(
-    price, down, up
+    price, down
 ):
     assert tick_down(Decimal(price)) == Decimal(down)
-    assert tick_up(Decimal(price)) == Decimal(up)
     assert tick_down(float(price)) == Decimal(down)
 
 
@@ -76,16 +74,13 @@ def test_the_tick_changes_at_exactly_one_dollar():
 
 @settings(deadline=None)
 @given(PRICES)
-def test_a_rounded_price_is_a_whole_tick_on_its_own_side_and_less_than_one_tick_away(price):
+def test_a_rounded_price_is_a_whole_tick_below_and_less_than_one_tick_away(price):
     exact = Fraction(str(price))
     step = Fraction(1, 100) if exact >= 1 else Fraction(1, 10_000)
-    down, up = Fraction(tick_down(price)), Fraction(tick_up(price))
-    assert down <= exact <= up
-    assert exact - down < step
-    assert up - exact < step
-    for rounded in (tick_down(price), tick_up(price)):
-        assert rounded % tick_of(rounded) == 0  # still a valid price after crossing 1 USD
-        assert tick_down(rounded) == tick_up(rounded) == rounded
+    rounded = tick_down(price)
+    assert 0 <= exact - Fraction(rounded) < step
+    assert rounded % tick_of(rounded) == 0
+    assert tick_down(rounded) == rounded
 
 
 @settings(deadline=None)
