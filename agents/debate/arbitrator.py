@@ -7,12 +7,14 @@ from datetime import datetime
 
 from langgraph.runtime import Runtime
 
+from agents.chat.bull_rules import best_target
 from agents.debate.rules import (
     DebateLimits,
     Levels,
     checked_claims,
     count_fields,
     current_data,
+    levels_at,
     levels_of,
     no_momentum_trap,
     room_below_cap,
@@ -87,6 +89,34 @@ def decide(
         ),
     )
     return _verdict(context, rules, levels, confidence, failures)
+
+
+def decide_alone(context: DebateContext, *, limits: DebateLimits, costs: Costs) -> Verdict:
+    """The verdict without debaters: the rules about data and levels, at the best level there is.
+
+    Its confidence is the chance of reaching the target, by this signal's own closed past.
+    """
+    evidence, candidate = context.evidence, context.candidate
+    best = best_target(evidence)
+    levels = None
+    if best is not None:
+        levels = levels_at(
+            evidence,
+            costs,
+            entry=candidate.entry_price,
+            stop=candidate.stop_price,
+            target=best.price,
+        )
+    rules = (
+        sound_data(evidence),
+        current_data(evidence),
+        signal_fired(context),
+        *worthwhile_trade(levels, evidence, limits),
+        room_below_cap(evidence, limits),
+        no_momentum_trap(context),
+    )
+    chance = levels.probability if levels and levels.probability is not None else 0.0
+    return _verdict(context, rules, levels, chance, ())
 
 
 def confidence_of(bull: Sequence[Claim], bear: Sequence[Claim]) -> float:

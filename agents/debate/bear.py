@@ -25,7 +25,10 @@ def make_bear(chat: ChatModel) -> Node:
             rebuttal = parse_rebuttal(reply.text, state["round"], against=asked.arguments[-1])
         except (InvalidReplyError, EndpointError) as exc:
             return {"failures": [failure("bear", exc)]}
-        checked = replace(rebuttal, claims=check_claims(rebuttal.claims, runtime.context.evidence))
+        checked = replace(
+            rebuttal,
+            claims=check_claims(rebuttal.claims, runtime.context.evidence, runtime.context.history),
+        )
         return {
             "rebuttals": [to_object(checked)],
             "round": state["round"] + 1,

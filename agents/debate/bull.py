@@ -27,7 +27,10 @@ def make_bull(chat: ChatModel) -> Node:
             argument = parse_argument(reply.text, state["round"])
         except (InvalidReplyError, EndpointError) as exc:
             return {"failures": [failure("bull", exc)]}
-        checked = replace(argument, claims=check_claims(argument.claims, runtime.context.evidence))
+        checked = replace(
+            argument,
+            claims=check_claims(argument.claims, runtime.context.evidence, runtime.context.history),
+        )
         return {"arguments": [to_object(checked)]}
 
     return bull

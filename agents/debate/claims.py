@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from trader.core.decision import Claim, ClaimStatus, Evidence, EvidenceIndex
+from trader.core.ports import History
 
 ROUNDING_TOLERANCE = 0.05  # a rounded figure may be off by this fraction, never by more
 
@@ -19,7 +20,9 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def check_claims(claims: Iterable[Claim], evidence: EvidenceIndex) -> tuple[Claim, ...]:
+def check_claims(
+    claims: Iterable[Claim], evidence: EvidenceIndex, _history: History
+) -> tuple[Claim, ...]:
     """The claims with their status: verified, contradicted or unverifiable, and why."""
     return tuple(_checked(claim, evidence) for claim in claims)
 

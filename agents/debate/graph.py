@@ -24,7 +24,7 @@ from trader.core.decision import (
     RiskFlag,
     Verdict,
 )
-from trader.core.ports import ChatModel
+from trader.core.ports import ChatModel, History
 
 
 class DebateGraph:
@@ -56,11 +56,18 @@ class DebateGraph:
         return self._graph.get_graph().draw_mermaid()
 
     def deliberate(
-        self, candidate: Candidate, evidence: Sequence[Evidence], cycle_id: str
+        self,
+        candidate: Candidate,
+        evidence: Sequence[Evidence],
+        cycle_id: str,
+        history: History,
     ) -> Debate:
         """Hold the debate; the transcript and the verdict, NO_GO for anything that went wrong."""
         context = DebateContext(
-            cycle_id=cycle_id, candidate=candidate, evidence=EvidenceIndex(evidence)
+            cycle_id=cycle_id,
+            candidate=candidate,
+            evidence=EvidenceIndex(evidence),
+            history=history,
         )
         state = self._graph.invoke(
             empty_state(),

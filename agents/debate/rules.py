@@ -58,19 +58,34 @@ def levels_of(
     if not arguments:
         return None
     proposed = arguments[-1]
+    return levels_at(
+        evidence,
+        costs,
+        entry=proposed.entry_price,
+        stop=proposed.stop_price,
+        target=proposed.target_price,
+    )
+
+
+def levels_at(
+    evidence: EvidenceIndex, costs: Costs, *, entry: float, stop: float, target: float
+) -> Levels:
+    """A proposal's levels, USD per share, with the evidence's own numbers where it points at them.
+
+    A proposal points at levels; the numbers are the evidence's, to the last digit.
+    """
     aimed = next(
         (
             fact
             for fact in evidence.starting("target_")
-            if fact.value is not None and same_price(fact.value, proposed.target_price)
+            if fact.value is not None and same_price(fact.value, target)
         ),
         None,
     )
     name = aimed.name.removeprefix("target_") if aimed else None
-    # a proposal points at levels; the numbers are the evidence's, to the last digit
-    entry = _pointed_at(proposed.entry_price, evidence.value("entry_price"))
-    stop = _pointed_at(proposed.stop_price, evidence.value("stop_price"))
-    target = _pointed_at(proposed.target_price, aimed.value if aimed else None)
+    entry = _pointed_at(entry, evidence.value("entry_price"))
+    stop = _pointed_at(stop, evidence.value("stop_price"))
+    target = _pointed_at(target, aimed.value if aimed else None)
     return Levels(
         entry=entry,
         stop=stop,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from agents.debate.prompting import write_prompt
 from agents.debate.schemas import InvalidReplyError
 from agents.debate.state import DebateContext, DebateState
 from trader.core.canonical import Primitive, from_primitive, to_object
@@ -32,6 +33,8 @@ def request(
         evidence=context.evidence,
         arguments=arguments,
         rebuttals=rebuttals,
+        prompt=lambda: write_prompt(role, state["round"], context, arguments, rebuttals),
+        subject=context.cycle_id,
     )
 
 

@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 
 from trader.core.canonical import Primitive
 from trader.core.decision import Candidate, EvidenceIndex
+from trader.core.ports import History
 
 
 class DebateState(TypedDict):
@@ -44,6 +45,7 @@ class DebateContext:
     cycle_id: str
     candidate: Candidate
     evidence: EvidenceIndex
+    history: History
 
 
 class Node(Protocol):

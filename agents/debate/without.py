@@ -1,11 +1,16 @@
-"""No debate: the baseline a debate must beat. Backtests only; a paper run always holds a debate."""
+"""The baselines that a debate must beat: nobody decides, or the arbitrator without debaters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agents.debate.arbitrator import decide_alone
+from agents.debate.rules import DebateLimits
+from agents.debate.state import DebateContext
 from trader.core.canonical import sha256_of
-from trader.core.decision import Candidate, Debate, Decision, Evidence, Verdict
+from trader.core.costs import Costs
+from trader.core.decision import Candidate, Debate, Decision, Evidence, EvidenceIndex, Verdict
+from trader.core.ports import History
 
 
 class WithoutDebate:
@@ -14,7 +19,11 @@ class WithoutDebate:
     debater = "off"
 
     def deliberate(
-        self, candidate: Candidate, _evidence: Sequence[Evidence], cycle_id: str
+        self,
+        candidate: Candidate,
+        _evidence: Sequence[Evidence],
+        cycle_id: str,
+        _history: History,
     ) -> Debate:
         """GO at the candidate's own levels; the evidence is not read."""
         verdict = Verdict(
@@ -32,4 +41,33 @@ class WithoutDebate:
             rules=(),
             decided_at=candidate.signal.as_of,
         )
+        return Debate(debater=self.debater, arguments=(), rebuttals=(), verdict=verdict)
+
+
+class ArbitratorAlone:
+    """A `Deliberation` in which nobody argues: the arbitrator's rules about data and levels decide.
+
+    The target is the level with the best expected value, as the rule-based bull would choose.
+    """
+
+    debater = "arbitrator"
+
+    def __init__(self, *, limits: DebateLimits, costs: Costs) -> None:
+        self._limits, self._costs = limits, costs
+
+    def deliberate(
+        self,
+        candidate: Candidate,
+        evidence: Sequence[Evidence],
+        cycle_id: str,
+        history: History,
+    ) -> Debate:
+        """GO when every rule that needs no claims passes."""
+        context = DebateContext(
+            cycle_id=cycle_id,
+            candidate=candidate,
+            evidence=EvidenceIndex(evidence),
+            history=history,
+        )
+        verdict = decide_alone(context, limits=self._limits, costs=self._costs)
         return Debate(debater=self.debater, arguments=(), rebuttals=(), verdict=verdict)

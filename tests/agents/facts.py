@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from trader.core.decision import Candidate, Evidence, Signal, Style
+from trader.core.decision import Candidate, Evidence, PastQuestion, Signal, Style
+from trader.core.instruments import instrument_of
 
 NOW = datetime(2025, 3, 3, 21, tzinfo=UTC)
 
@@ -111,4 +112,21 @@ def candidate(style: Style = "trend", *, fired: bool = True) -> Candidate:
         features={},
         reason="close 100.00 crossed above SMA 50 + 0.5 ATR = 99.00",
     )
-    return Candidate(signal=signal, entry_price=100.05, stop_price=96.05, fired=fired)
+    return Candidate(
+        signal=signal,
+        instrument=instrument_of("AAPL"),
+        entry_price=100.05,
+        stop_price=96.05,
+        fired=fired,
+    )
+
+
+class NoPast:
+    """A history that holds nothing and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, float | None] = {}
+
+    def ask(self, question: PastQuestion) -> float | None:
+        self.answers[question.key] = None
+        return None

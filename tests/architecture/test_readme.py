@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trader.app.assembly import deliberation_of
+from trader.app.debaters import Debaters
 from trader.core.config import Config
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def test_the_printed_output_is_the_output(tmp_path):
 
 
 def test_the_graph_is_drawn_from_the_code():
-    drawn = deliberation_of(Config(), debated=True).mermaid()
+    drawn = Debaters(Config()).deliberation("debate").mermaid()
     graph = drawn[drawn.index("graph TD") :].strip()
     assert graph in README
 

@@ -70,9 +70,11 @@ def debates_per_second() -> dict[str, float]:
 
     from strategies.kernels.dispatch import kernels
     from trader.app import open_app
-    from trader.app.assembly import deliberation_of, open_account
+    from trader.app.assembly import open_account
+    from trader.app.debaters import Debaters
     from trader.backtest.replay import Replay, replay
     from trader.ledger.store import Ledger
+    from trader.pipeline.history import RecordedHistory
     from trader.pipeline.slots import slots_between
 
     app = open_app(overrides=["strategies.enabled=buy_and_hold"], environ={})
@@ -91,7 +93,7 @@ def debates_per_second() -> dict[str, float]:
                 kernels=kernels("cpu"),
                 start=slots[0].since,
                 cash=Decimal(100_000),
-                debated=True,
+                deliberation=Debaters(app.config).deliberation("debate"),
             )
             began = time.perf_counter()
             found = replay(account.cycle, slots, book=account.journal.book, ledger=ledger)
@@ -99,10 +101,11 @@ def debates_per_second() -> dict[str, float]:
 
     walk(date(2026, 7, 1), date(2026, 7, 10))  # imports and compiled kernels are loaded once
     found, seconds = walk(date(2025, 1, 2), date(2026, 8, 5))
-    graph = deliberation_of(app.config, debated=True)
+    graph = Debaters(app.config).deliberation("debate")
+    past = RecordedHistory({})
     began = time.perf_counter()
     for cycle in found.cycles:
-        graph.deliberate(cycle.candidate, cycle.evidence, cycle.cycle_id)
+        graph.deliberate(cycle.candidate, cycle.evidence, cycle.cycle_id, past)
     alone = time.perf_counter() - began
     return {
         "debates": len(found.cycles),

@@ -31,6 +31,7 @@ from trader.pipeline.candidates import CycleSettings
 from trader.pipeline.cycle import Cycle
 from trader.risk.gate import RiskLimits
 
+NOBODY = "off"  # the debater of the baseline without a debate
 PACKAGES = ("trader", "agents", "strategies")
 
 
@@ -66,32 +67,6 @@ def limits_of(config: Config) -> RiskLimits:
     )
 
 
-def deliberation_of(config: Config, *, debated: bool) -> Deliberation:
-    """The configured debate, or none for the baseline."""
-    # LangGraph takes most of a second to import; commands that only look do without it
-    from agents.debate.without import WithoutDebate
-
-    if not debated:
-        return WithoutDebate()
-    from agents.chat.rules_chat import RulesChat
-    from agents.debate.graph import DebateGraph
-    from agents.debate.rules import DebateLimits
-
-    limits = DebateLimits(
-        min_reward_risk=config.risk.min_reward_risk,
-        max_position_weight=config.risk.max_position_weight,
-        minimum_verified_claims=config.debate.minimum_verified_claims,
-        minimum_confidence=config.debate.minimum_confidence,
-    )
-    return DebateGraph(
-        bull=RulesChat(),
-        bear=RulesChat(),
-        limits=limits,
-        costs=costs_of(config),
-        rounds=config.debate.rounds,
-    )
-
-
 def strategies_of(config: Config, kernels: KernelSet) -> tuple[Strategy, ...]:
     """Every strategy with its configured parameters, enabled or not."""
     return tuple(
@@ -111,7 +86,7 @@ def open_account(
     kernels: KernelSet,
     start: datetime,
     cash: Decimal,
-    debated: bool,
+    deliberation: Deliberation,
     database: Path | None = None,
     wrap_broker: Callable[[Broker], Broker] | None = None,
 ) -> Account:
@@ -144,14 +119,14 @@ def open_account(
         costs=costs,
         limits=limits_of(config),
         indicators=tuple(indicator_name(name) for name in config.evidence.indicators or ()),
-        debated=debated,
+        debated=deliberation.debater != NOBODY,
     )
     cycle = Cycle(
         settings=settings,
         data=data,
         calendar=calendar,
         strategies=strategies_of(config, kernels),
-        deliberation=deliberation_of(config, debated=debated),
+        deliberation=deliberation,
         broker=broker,
         market=exchange,
         orders=OrderManager(broker, journal),

@@ -23,6 +23,7 @@ from trader.app.assembly import (
     starting_cash,
 )
 from trader.app.context import Context
+from trader.app.debaters import Debaters
 from trader.app.folder import make_folder
 from trader.app.periods import Coverage, cover
 from trader.backtest.baseline import buy_and_hold
@@ -166,6 +167,8 @@ def _run(
     }
     labels = {"debate": "debate", "without_debate": "without debate", "buy_and_hold": "buy & hold"}
 
+    debaters = Debaters(config)
+
     def walk(key: str, own_ledger: Ledger) -> Replay:
         account = open_account(
             config,
@@ -177,7 +180,7 @@ def _run(
             kernels=compute,
             start=slots[0].since,
             cash=cash,
-            debated=key == "debate",
+            deliberation=debaters.deliberation("debate" if key == "debate" else "nobody"),
         )
         tell = (
             None if progress is None else (lambda n, of, slot: progress(labels[key], n, of, slot))

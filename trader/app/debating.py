@@ -9,8 +9,9 @@ from decimal import Decimal
 import numpy as np
 
 from strategies.kernels.dispatch import kernels
-from trader.app.assembly import deliberation_of, open_account, run_body, run_id_of, starting_cash
+from trader.app.assembly import open_account, run_body, run_id_of, starting_cash
 from trader.app.context import Context
+from trader.app.debaters import Debaters
 from trader.core.canonical import Primitive, to_object
 from trader.core.decision import Candidate, Debate, Evidence
 from trader.core.errors import DataIntegrityError, UsageError
@@ -68,6 +69,7 @@ def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
         raise DataIntegrityError(problem)
     cash = starting_cash(config)
     body = run_body(config, symbols=(series.symbol,), source=app.data.name, cash=cash, debated=True)
+    deliberation = Debaters(config).deliberation("debate")
     account = open_account(
         config,
         run_id=run_id_of("debate-", body),
@@ -78,7 +80,7 @@ def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
         kernels=kernels(config.kernels.backend),
         start=slot.as_of,
         cash=cash,
-        debated=True,
+        deliberation=deliberation,
     )
     view = AccountView(portfolio=account.broker.portfolio(), open_buy_value_symbol=Decimal(0))
     prepared = account.cycle.candidates.prepare_all(slot, series, view)
@@ -94,10 +96,9 @@ def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
             f"no strategy fired on {slot.session}; the debate about "
             f"{config.strategies.enabled[0]} is hypothetical and cannot end in GO"
         )
-    deliberation = deliberation_of(config, debated=True)
 
     def held(item: Prepared) -> HeldDebate:
-        argued = deliberation.deliberate(item.candidate, item.evidence, item.cycle_id)
+        argued = deliberation.deliberate(item.candidate, item.evidence, item.cycle_id, item.history)
         return HeldDebate(candidate=item.candidate, evidence=item.evidence, debate=argued)
 
     return DebateResult(

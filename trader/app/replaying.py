@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from strategies.kernels.dispatch import kernels
-from trader.app.assembly import costs_of, deliberation_of, limits_of, open_account
+from trader.app.assembly import costs_of, limits_of, open_account
 from trader.app.context import Context
+from trader.app.debaters import Debaters
 from trader.core.canonical import Primitive, canonical_json, from_primitive, to_object
 from trader.core.config import Config
 from trader.core.decision import CycleRecord
@@ -18,6 +19,7 @@ from trader.core.market import Timeframe, session_of
 from trader.core.trading import money
 from trader.ledger.store import Ledger
 from trader.pipeline.evidence import AccountView
+from trader.pipeline.history import RecordedHistory
 from trader.pipeline.intents import order_intent
 from trader.pipeline.slots import slots_between
 from trader.risk.gate import review
@@ -154,7 +156,7 @@ def _compare_evidence(app: Context, config: Config, record: CycleRecord) -> Comp
         kernels=kernels(config.kernels.backend),
         start=record.as_of,
         cash=money(config.account.cash),
-        debated=True,
+        deliberation=Debaters(config).deliberation("nobody"),
     )
     view = AccountView(
         portfolio=record.risk_inputs.portfolio,
@@ -176,8 +178,10 @@ def _compare_evidence(app: Context, config: Config, record: CycleRecord) -> Comp
 def _compare_decision(
     config: Config, record: CycleRecord, *, debated: bool
 ) -> tuple[Comparison, ...]:
-    deliberation = deliberation_of(config, debated=debated)
-    again = deliberation.deliberate(record.candidate, record.evidence, record.cycle_id)
+    deliberation = Debaters(config).deliberation("debate" if debated else "nobody")
+    again = deliberation.deliberate(
+        record.candidate, record.evidence, record.cycle_id, RecordedHistory(record.looked_up)
+    )
     risk = review(
         again.verdict,
         record.risk_inputs,

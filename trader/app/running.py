@@ -14,6 +14,7 @@ from typing import Any
 from strategies.kernels.dispatch import kernels
 from trader.app.assembly import Account, open_account, run_body, run_id_of, starting_cash
 from trader.app.context import Context
+from trader.app.debaters import Debaters
 from trader.app.folder import locked, make_folder
 from trader.core.canonical import Primitive, to_object
 from trader.core.config import config_primitives
@@ -237,7 +238,7 @@ def paper_account(app: Context) -> Iterator[Account]:
             kernels=kernels(config.kernels.backend),
             start=_first_slot(app).since,
             cash=cash,
-            debated=True,
+            deliberation=Debaters(config).deliberation("debate"),
             database=app.state_dir / EXCHANGE,
         )
         yield account

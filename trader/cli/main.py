@@ -12,12 +12,14 @@ from typer.core import TyperGroup
 
 from trader.cli import account, setup, study
 from trader.core.errors import (
+    ApprovalPendingError,
     BudgetError,
     ConfigError,
     DataIntegrityError,
     EndpointError,
     LockHeldError,
     OrderRefusedError,
+    RecordingError,
     StateError,
     TraderError,
     UsageError,
@@ -30,6 +32,8 @@ EXIT_CODES: tuple[tuple[type[TraderError], int], ...] = (
     (DataIntegrityError, 5),
     (OrderRefusedError, 6),
     (BudgetError, 6),
+    (RecordingError, 4),
+    (ApprovalPendingError, 6),
     (LockHeldError, 7),
     (StateError, 7),
     (TraderError, 1),

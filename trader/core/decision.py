@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Literal
@@ -15,7 +15,25 @@ EvidenceKind = Literal[
     "technical", "portfolio", "track_record", "level", "disclosure", "news", "paper", "memory"
 ]
 Style = Literal["trend", "mean_reversion", "momentum", "benchmark"]
-Operator = Literal["=", "<", ">", "<=", ">=", "crosses_above", "crosses_below"]
+Operator = Literal[
+    "=",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "between",
+    "crosses_above",
+    "crosses_below",
+    "highest",
+    "lowest",
+    "change",
+    "count_above",
+    "count_below",
+    "count_up",
+    "count_down",
+]
+Role = Literal["bull", "bear", "arbitrator"]
+FOREIGN_KINDS: frozenset[EvidenceKind] = frozenset({"disclosure", "news", "paper", "memory"})
 ClaimStatus = Literal["unchecked", "verified", "contradicted", "unverifiable"]
 
 
@@ -47,6 +65,16 @@ class FlagCode(StrEnum):
     POSITION_TOO_SMALL = "POSITION_TOO_SMALL"
     LEVELS_NOT_FROM_DATA = "LEVELS_NOT_FROM_DATA"
     NOT_A_GO = "NOT_A_GO"
+    TIMED_OUT = "TIMED_OUT"
+    REFUSED_REPLY = "REFUSED_REPLY"
+    TRUNCATED_REPLY = "TRUNCATED_REPLY"
+    OTHER_ISSUER = "OTHER_ISSUER"
+    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
+    NOT_CONVERGED = "NOT_CONVERGED"
+    ARBITRATOR_AGAINST = "ARBITRATOR_AGAINST"
+    FOREIGN_TEXT_AGAINST = "FOREIGN_TEXT_AGAINST"
+    NOT_APPROVED = "NOT_APPROVED"
+    APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +110,19 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Instrument:
+    """Who is traded; fixed by code before anyone speaks.
+
+    exchange  empty where it is not known
+    """
+
+    symbol: str
+    name: str
+    exchange: str
+    currency: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """An entry that a signal asks for, with the levels that code derives from the data.
 
@@ -91,6 +132,7 @@ class Candidate:
     """
 
     signal: Signal
+    instrument: Instrument
     entry_price: float
     stop_price: float
     fired: bool = True
@@ -102,6 +144,9 @@ class Claim:
 
     evidence_ids  the fact itself first; for a comparison with another fact, that one second;
                   for a crossing: now, before, and where the line moves too: line now, line before
+    upper_value   the upper end of `between`
+    when          the past it speaks of: a session (2026-03-02), a period (2026-01-02..2026-03-02),
+                  `since 2026-01-02` or `last 20` (sessions up to now); None: the decision's own bar
     """
 
     text: str
@@ -110,6 +155,8 @@ class Claim:
     operator: Operator
     quoted_value: float
     unit: str
+    upper_value: float | None = None
+    when: str | None = None
     status: ClaimStatus = "unchecked"
     detail: str = ""  # why the checker came to this status
 
@@ -179,13 +226,78 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatCall:
+    """One call to a model: what was asked (by content hash) and what came back (by hash).
+
+    reply_sha256  of the reply's text, or of the words of the failure
+    """
+
+    role: Role
+    round: int
+    model: str
+    prompt: str  # name and version, "bull 1"
+    call_id: str
+    reply_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """What the arbitrator's model said; only a part of the verdict, which is a table of rules.
+
+    decisive  numbers of the verified claims that it rests on: B1, R2
+    """
+
+    decision: Decision
+    confidence: float
+    decisive: tuple[str, ...]
+    rationale: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideRecord:
+    """How one side's claims fared. weight: share of its checked claims that are true, [0, 1]."""
+
+    role: Role
+    verified: int
+    contradicted: int
+    unverifiable: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """The debate held again with foreign texts and the other side's words in it.
+
+    It can take a GO away, never give one.
+    """
+
+    arguments: tuple[Argument, ...]
+    rebuttals: tuple[Rebuttal, ...]
+    verdict: Verdict
+    weighing: Weighing | None
+    calls: tuple[ChatCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Debate:
-    """A debate that was held: who spoke, what was said in order, and the verdict."""
+    """A debate that was held: who spoke, what was said in order, and the verdict.
+
+    calls     calls to models, in order; none when rules debated
+    hearing   held after a GO when the evidence holds foreign texts
+    fallback  why rules debated in place of models; empty when they did not
+    approval  what a person answered, where a person was asked
+    """
 
     debater: str  # "rules", "off", a model's name
     arguments: tuple[Argument, ...]
     rebuttals: tuple[Rebuttal, ...]
     verdict: Verdict
+    weighing: Weighing | None = None
+    sides: tuple[SideRecord, ...] = ()
+    calls: tuple[ChatCall, ...] = ()
+    hearing: Hearing | None = None
+    fallback: str = ""
+    approval: Literal["approved", "rejected", "expired"] | None = None
 
 
 def debater_words(debater: str) -> str:
@@ -230,6 +342,7 @@ class CycleRecord:
     """One decision, GO or NO_GO, with all that is needed to take it again.
 
     open_buy_value_seen  USD of buys waiting in this symbol when the evidence was gathered
+    looked_up            questions to the past that claims asked -> answers, None for none
     """
 
     cycle_id: str
@@ -241,10 +354,52 @@ class CycleRecord:
     candidate: Candidate
     open_buy_value_seen: Decimal
     evidence: tuple[Evidence, ...]
+    looked_up: Mapping[str, float | None]
     debate: Debate
     risk_inputs: RiskInputs
     risk: RiskDecision
     intent: OrderIntent | None
+
+
+Statistic = Literal[
+    "value",
+    "highest",
+    "lowest",
+    "session_of_highest",
+    "session_of_lowest",
+    "count_above",
+    "count_below",
+    "count_up",
+    "count_down",
+    "sessions",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastQuestion:
+    """A number of the past that a claim quotes; the period ends at `last`, both ends included.
+
+    field  open, high, low, close, volume, or the name of an indicator among the evidence
+    first  None together with `bars`: that many sessions up to and with `last`
+    last   None: the newest session known at the decision
+    line, line_field  what a session is compared with in a count: a number, or another field
+    """
+
+    statistic: Statistic
+    field: str
+    first: date | None = None
+    last: date | None = None
+    bars: int | None = None
+    line: float | None = None
+    line_field: str | None = None
+
+    @property
+    def key(self) -> str:
+        """One line that names the question, for the record."""
+        period = f"{self.first or ''}..{self.last or ''}"
+        words = [self.statistic, self.field, period, f"{self.bars or ''}"]
+        line = self.line_field or ("" if self.line is None else repr(self.line))
+        return " ".join([*words, line]).strip()
 
 
 class EvidenceIndex:

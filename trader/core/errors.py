@@ -5,6 +5,11 @@ TraderError
 ├── DataIntegrityError    refuse this symbol for this cycle, keep the record
 ├── OrderRefusedError     the gate or the broker said no; never retried
 ├── EndpointError         an outside service failed; retried with backoff where that is safe
+│   ├── TimedOutError     it did not answer before the deadline
+│   ├── RefusedReplyError a model declined to answer
+│   └── CutReplyError     a model's reply ended before it was whole
+├── RecordingError        a reply was to come from the recordings and is not there
+├── ApprovalPendingError  a person has to approve before the slot can go on
 ├── BudgetError           tokens or money are spent; no further call
 ├── LockHeldError         another run owns this state folder
 ├── StateError            the state folder cannot be used, or its records contradict each other
@@ -12,6 +17,11 @@ TraderError
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trader.core.decision import ChatCall
 
 
 class TraderError(Exception):
@@ -39,11 +49,42 @@ class OrderRefusedError(TraderError):
 
 
 class EndpointError(TraderError):
-    """An outside service could not be reached or answered with nonsense."""
+    """An outside service could not be reached or answered with nonsense.
+
+    `call` is the model call that failed, where there was one.
+    """
+
+    def __init__(self, message: str, *, call: ChatCall | None = None) -> None:
+        super().__init__(message)
+        self.call = call
+
+
+class TimedOutError(EndpointError):
+    """An outside service did not answer before the deadline."""
+
+
+class RefusedReplyError(EndpointError):
+    """A model declined to answer, or a filter withheld its answer."""
+
+
+class CutReplyError(EndpointError):
+    """A model's reply ended before it was whole: the output limit was reached."""
+
+
+class RecordingError(TraderError):
+    """A model's reply was to come from the recordings and is not there; names the call."""
+
+
+class ApprovalPendingError(TraderError):
+    """A debate ended in GO and waits for a person; the slot is not finished."""
 
 
 class BudgetError(TraderError):
-    """Tokens or money for model calls are spent."""
+    """Tokens or money for model calls are spent; `call` is the call that was not made."""
+
+    def __init__(self, message: str, *, call: ChatCall | None = None) -> None:
+        super().__init__(message)
+        self.call = call
 
 
 class LockHeldError(TraderError):

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trader.core.canonical import Primitive
 from trader.core.decision import (
     Argument,
     Candidate,
+    ChatCall,
     Debate,
     Evidence,
     EvidenceIndex,
+    PastQuestion,
     Rebuttal,
+    RiskFlag,
+    Role,
     Style,
+    Verdict,
+    Weighing,
 )
 from trader.core.market import BarSeries, Timeframe
 from trader.core.trading import Fill, Order, OrderIntent, Portfolio
@@ -126,43 +134,142 @@ class Strategy(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
-    """What a debater is asked: the typed facts it may use. Rule debaters read nothing else."""
+class Message:
+    """One message to a model."""
 
-    role: Literal["bull", "bear"]
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What a model reads, and the JSON schema that its reply must have.
+
+    version  name and version of the template, "bull 1"
+    schema   in the strict subset: every property required, no bounds, no open objects
+    """
+
+    version: str
+    messages: tuple[Message, ...]
+    schema_name: str
+    schema: Mapping[str, Primitive]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """What a debater is asked: typed facts, and a prompt for those who read words.
+
+    Rule debaters read the facts only, so the prompt is written when it is asked for.
+    subject   the decision, for budgets and recordings: its cycle id
+    deadline  on the clock of `monotonic_seconds`; None: no hurry
+    """
+
+    role: Role
     round: int
     candidate: Candidate
     evidence: EvidenceIndex
     arguments: Sequence[Argument]
     rebuttals: Sequence[Rebuttal]
+    prompt: Callable[[], Prompt]
+    subject: str
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a call used. estimated: the server did not say and we counted. cost: USD."""
+
+    input_tokens: int
+    output_tokens: int
+    estimated: bool
+    cost: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What model calls have used so far. estimated: calls whose tokens we counted. cost: USD."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated: int = 0
+    cost: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A reply as text; it is JSON only once it has been parsed and checked."""
+    """A reply as text; it is JSON only once it has been parsed and checked.
+
+    call  None where no model was asked
+    """
 
     text: str
+    call: ChatCall | None = None
+    usage: Usage | None = None
 
 
 class ChatModel(Protocol):
-    """Turns a request into a reply. Implementation: rules."""
+    """Turns a request into a reply. Implementations: rules, an endpoint, recorded replies."""
 
     @property
     def name(self) -> str:
         """Who speaks, for the record."""
 
     def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the reply; raise EndpointError after its own retries, nothing else."""
+        """Return the reply; raise EndpointError (after its own retries) or BudgetError.
+
+        A failed call that the record must know carries it as `call` of the error.
+        RecordingError when the reply was to come from the recordings and is not there.
+        """
+
+
+class History(Protocol):
+    """The past of one instrument up to the decision; the claims checker asks it."""
+
+    @property
+    def answers(self) -> Mapping[str, float | None]:
+        """Every question asked so far, by key, with its answer."""
+
+    def ask(self, question: PastQuestion) -> float | None:
+        """The number asked for; None when the past does not hold it.
+
+        A session is answered as yyyymmdd.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebateEvent:
+    """Something that happened in a debate, told while it goes on.
+
+    role  who begins to speak (`said` is None) or has spoken
+    said  a Candidate opens, a RiskFlag is a failure, a Verdict closes, a str says what comes next
+    """
+
+    cycle_id: str
+    role: Role | None
+    round: int
+    said: Candidate | Argument | Rebuttal | Weighing | RiskFlag | Verdict | str | None
+
+
+DebateListener = Callable[[DebateEvent], None]
 
 
 class Deliberation(Protocol):
-    """Decides about a candidate. Implementations: the debate graph; no debate, for the baseline."""
+    """Decides about a candidate. Implementations: the debate graph; the baselines without one."""
 
     @property
     def debater(self) -> str:
         """Who debates, for the record."""
 
     def deliberate(
-        self, candidate: Candidate, evidence: Sequence[Evidence], cycle_id: str
+        self,
+        candidate: Candidate,
+        evidence: Sequence[Evidence],
+        cycle_id: str,
+        history: History,
     ) -> Debate:
-        """Hold the debate to its end; a failure inside is a flagged NO_GO, never an exception."""
+        """Hold the debate to its end; a failure inside is a flagged NO_GO, not an exception.
+
+        Raises ApprovalPendingError when a person has to approve first, and RecordingError when a
+        reply was to come from the recordings and is not there.
+        """

@@ -14,10 +14,12 @@ from trader.core.canonical import sha256_of
 from trader.core.clock import SessionCalendar
 from trader.core.costs import Costs
 from trader.core.decision import Candidate, Evidence, Signal
+from trader.core.instruments import instrument_of
 from trader.core.market import BarSeries, Timeframe, from_ns, to_ns
-from trader.core.ports import Crossings, Strategy
+from trader.core.ports import Crossings, History, Strategy
 from trader.pipeline.evidence import AccountView, gather
 from trader.pipeline.freshness import bars_behind
+from trader.pipeline.history import BarHistory
 from trader.pipeline.levels import entry_levels, track_record
 from trader.pipeline.slots import PERIODS_PER_YEAR, Slot
 from trader.risk.gate import RiskLimits
@@ -46,6 +48,7 @@ class Prepared:
     cycle_id: str
     candidate: Candidate
     evidence: tuple[Evidence, ...]
+    history: History
     account: AccountView
     bars: BarSeries
     atr: float
@@ -126,9 +129,14 @@ class Candidates:
         return Prepared(
             cycle_id=cycle_id(settings.run_id, signal.bar_at, signal.symbol, signal.strategy),
             candidate=Candidate(
-                signal=signal, entry_price=levels.entry, stop_price=levels.stop, fired=fired
+                signal=signal,
+                instrument=instrument_of(signal.symbol),
+                entry_price=levels.entry,
+                stop_price=levels.stop,
+                fired=fired,
             ),
             evidence=evidence,
+            history=BarHistory(series, self._kernels),
             account=account,
             bars=series,
             atr=newest,

@@ -303,7 +303,12 @@ class Cycle:
         waiting  USD that open buys may still cost, by symbol
         """
         held = [
-            (item, self._deliberation.deliberate(item.candidate, item.evidence, item.cycle_id))
+            (
+                item,
+                self._deliberation.deliberate(
+                    item.candidate, item.evidence, item.cycle_id, item.history
+                ),
+            )
             for item in prepared
         ]
         held.sort(key=lambda pair: _rank(*pair))
@@ -360,6 +365,7 @@ class Cycle:
             candidate=item.candidate,
             open_buy_value_seen=item.account.open_buy_value_symbol,
             evidence=item.evidence,
+            looked_up=dict(item.history.answers),
             debate=debate,
             risk_inputs=inputs,
             risk=risk,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.debate.claims import check_claims, quotes
-from tests.agents.facts import evidence, id_of, unit_of
+from tests.agents.facts import NoPast, evidence, id_of, unit_of
 from trader.core.decision import Claim, EvidenceIndex, Operator
 
 FACTS = evidence()
@@ -26,7 +26,7 @@ def checked(field: str, operator: Operator, quoted: float, *more: str, unit: str
         quoted_value=quoted,
         unit=unit or unit_of(field),
     )
-    return check_claims([claim], EvidenceIndex(FACTS))[0]
+    return check_claims([claim], EvidenceIndex(FACTS), NoPast())[0]
 
 
 @pytest.mark.parametrize("quoted", [200.1, 200.0, 200.14999])
@@ -119,18 +119,18 @@ def test_what_cannot_be_looked_up_is_unverifiable():
         replace(sound, evidence_ids=(*sound.evidence_ids, id_of(FACTS, "adx_14"))),
         replace(sound, operator="crosses_above"),
     ):
-        assert check_claims([broken], index)[0].status == "unverifiable", broken
+        assert check_claims([broken], index, NoPast())[0].status == "unverifiable", broken
 
 
 def test_a_missing_or_future_fact_cannot_be_quoted():
     facts = evidence(rsi_14=None)
     claim = replace(checked("rsi_14", "=", 58.0), evidence_ids=(id_of(facts, "rsi_14"),))
-    assert check_claims([claim], EvidenceIndex(facts))[0].status == "unverifiable"
+    assert check_claims([claim], EvidenceIndex(facts), NoPast())[0].status == "unverifiable"
     late = tuple(
         replace(fact, known_at=fact.known_at.replace(hour=22)) if fact.name == "rsi_14" else fact
         for fact in FACTS
     )
-    assert check_claims([claim], EvidenceIndex(late))[0].status == "unverifiable"
+    assert check_claims([claim], EvidenceIndex(late), NoPast())[0].status == "unverifiable"
 
 
 def test_a_crossing_between_two_different_facts_is_no_crossing():

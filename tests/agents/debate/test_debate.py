@@ -12,7 +12,7 @@ from agents.debate.arbitrator import confidence_of
 from agents.debate.graph import DebateGraph
 from agents.debate.rules import DebateLimits
 from agents.debate.state import DebateState
-from tests.agents.facts import SOUND, candidate, evidence, id_of
+from tests.agents.facts import SOUND, NoPast, candidate, evidence, id_of
 from trader.core.canonical import canonical_json
 from trader.core.costs import Costs
 from trader.core.decision import Claim, Debate, Decision, EvidenceIndex, FlagCode
@@ -51,7 +51,7 @@ def codes(debate: Debate) -> set[str]:
 
 
 def test_a_sound_breakout_is_a_go_that_shows_every_rule():
-    debate = graph().deliberate(candidate(), evidence(), "c1")
+    debate = graph().deliberate(candidate(), evidence(), "c1", NoPast())
     assert debate.verdict.decision is Decision.GO, debate.verdict.rationale
     assert all(rule.passed for rule in debate.verdict.rules)
     assert len(debate.verdict.rules) >= 12
@@ -84,7 +84,7 @@ def test_price_zero_and_a_missing_rsi_that_the_bull_still_quotes_is_no_go_with_b
             )
         ]
     )
-    debate = graph(bull, rounds=0).deliberate(candidate(), facts, "c1")
+    debate = graph(bull, rounds=0).deliberate(candidate(), facts, "c1", NoPast())
     assert debate.verdict.decision is Decision.NO_GO
     assert {FlagCode.DATA_INTEGRITY_FAILURE, FlagCode.UNVERIFIABLE_THESIS} <= codes(debate)
     assert debate.rebuttals[0].weakest_claim == "RSI is 29."
@@ -108,7 +108,7 @@ def test_price_zero_and_a_missing_rsi_that_the_bull_still_quotes_is_no_go_with_b
     ],
 )
 def test_one_broken_fact_vetoes_an_otherwise_sound_trade(changes, code):
-    debate = graph().deliberate(candidate(), evidence(**changes), "c1")
+    debate = graph().deliberate(candidate(), evidence(**changes), "c1", NoPast())
     assert debate.verdict.decision is Decision.NO_GO
     assert code in codes(debate)
 
@@ -116,17 +116,19 @@ def test_one_broken_fact_vetoes_an_otherwise_sound_trade(changes, code):
 def test_reward_risk_is_measured_after_costs_on_both_sides_of_the_limit():
     # entry 100.05, stop 96.05 sold at 96.001975: 4.048025 at risk, so 2.0 is reached at 108.14605
     assert (
-        graph().deliberate(candidate(), evidence(target_high_60=108.15), "c").verdict.decision
+        graph()
+        .deliberate(candidate(), evidence(target_high_60=108.15), "c", NoPast())
+        .verdict.decision
         is Decision.GO
     )
-    thin = graph().deliberate(candidate(), evidence(target_high_60=108.14), "c")
+    thin = graph().deliberate(candidate(), evidence(target_high_60=108.14), "c", NoPast())
     assert FlagCode.REWARD_RISK_BELOW_MINIMUM in codes(thin)
 
 
 def test_a_target_that_is_no_level_of_the_evidence_is_refused():
     made_up = json.loads(RulesChat().complete(_request()).text) | {"target_price": 130.0}
     debate = graph(ScriptedChat([json.dumps(made_up)]), rounds=0).deliberate(
-        candidate(), evidence(), "c"
+        candidate(), evidence(), "c", NoPast()
     )
     assert FlagCode.INVALID_LEVELS in codes(debate)
 
@@ -139,6 +141,8 @@ def _request() -> ChatRequest:
         evidence=EvidenceIndex(evidence()),
         arguments=(),
         rebuttals=(),
+        prompt=lambda: pytest.fail("rules read no prompt"),
+        subject="c",
     )
 
 
@@ -150,18 +154,18 @@ def test_mean_reversion_against_a_strong_down_trend_is_a_momentum_trap():
         "plus_di_14": 10.0,
         "minus_di_14": 30.0,
     }
-    trap = graph().deliberate(candidate("mean_reversion"), evidence(**falling), "c")
+    trap = graph().deliberate(candidate("mean_reversion"), evidence(**falling), "c", NoPast())
     assert FlagCode.MOMENTUM_TRAP_RISK in codes(trap)
     calm = graph().deliberate(
-        candidate("mean_reversion"), evidence(**falling | {"adx_14": 24.9}), "c"
+        candidate("mean_reversion"), evidence(**falling | {"adx_14": 24.9}), "c", NoPast()
     )
     assert FlagCode.MOMENTUM_TRAP_RISK not in codes(calm)
-    trend = graph().deliberate(candidate("trend"), evidence(**falling), "c")
+    trend = graph().deliberate(candidate("trend"), evidence(**falling), "c", NoPast())
     assert FlagCode.MOMENTUM_TRAP_RISK not in codes(trend)
 
 
 def test_a_debate_about_a_signal_that_did_not_fire_cannot_end_in_go():
-    debate = graph().deliberate(candidate(fired=False), evidence(), "c")
+    debate = graph().deliberate(candidate(fired=False), evidence(), "c", NoPast())
     assert codes(debate) == {FlagCode.NO_SIGNAL}
 
 
@@ -187,7 +191,7 @@ def test_an_unusable_reply_of_either_side_in_any_round_is_no_go_with_the_partial
                 raise reply
             return ChatReply(text=reply)
 
-    debate = graph(**{side: Failing()}).deliberate(candidate(), evidence(), "c")
+    debate = graph(**{side: Failing()}).deliberate(candidate(), evidence(), "c", NoPast())
     assert debate.verdict.decision is Decision.NO_GO
     assert code in codes(debate)
     assert len(debate.arguments) == turn + (side == "bear")
@@ -197,7 +201,7 @@ def test_one_false_claim_among_true_ones_is_enough():
     honest = json.loads(RulesChat().complete(_request()).text)
     honest["claims"][1] |= {"quoted_value": 9.0, "operator": ">="}
     debate = graph(ScriptedChat([json.dumps(honest)]), rounds=0).deliberate(
-        candidate(), evidence(), "c"
+        candidate(), evidence(), "c", NoPast()
     )
     assert FlagCode.CONTRADICTED_CLAIM in codes(debate)
     assert debate.rebuttals[0].weakest_claim == honest["claims"][1]["text"]
@@ -205,7 +209,7 @@ def test_one_false_claim_among_true_ones_is_enough():
 
 def test_too_few_verified_claims_are_not_enough():
     debate = graph(limits=DebateLimits(minimum_verified_claims=20)).deliberate(
-        candidate(), evidence(), "c"
+        candidate(), evidence(), "c", NoPast()
     )
     assert codes(debate) == {FlagCode.INSUFFICIENT_EVIDENCE}
 
@@ -218,7 +222,7 @@ def test_the_bear_reads_checked_claims_and_the_bull_reads_the_rebuttal():
             bear.asked.append(request)
             return super().complete(request)
 
-    graph(bull, Bear(), rounds=2).deliberate(candidate(), evidence(), "c")
+    graph(bull, Bear(), rounds=2).deliberate(candidate(), evidence(), "c", NoPast())
     assert [request.round for request in bear.asked] == [0, 1, 2]
     assert all(claim.status != "unchecked" for claim in bear.asked[0].arguments[-1].claims)
     attacked = [request.rebuttals[-1].weakest_claim for request in bear.asked[1:]]
@@ -242,20 +246,20 @@ def test_confidence_falls_with_every_verified_claim_of_the_bear():
 
 
 def test_the_same_debate_twice_is_equal_to_the_last_bit():
-    first = graph().deliberate(candidate(), evidence(), "c")
-    second = graph().deliberate(candidate(), evidence(), "c")
+    first = graph().deliberate(candidate(), evidence(), "c", NoPast())
+    second = graph().deliberate(candidate(), evidence(), "c", NoPast())
     assert canonical_json(first) == canonical_json(second)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 5])
 def test_the_debate_ends_after_the_rounds_that_were_asked_for(rounds):
-    debate = graph(rounds=rounds).deliberate(candidate(), evidence(), "c")
+    debate = graph(rounds=rounds).deliberate(candidate(), evidence(), "c", NoPast())
     assert len(debate.arguments) == len(debate.rebuttals) == rounds + 1
 
 
 def test_rule_debaters_make_no_claim_that_is_false_whatever_is_missing():
     for name in SOUND:
-        debate = graph().deliberate(candidate(), evidence(**{name: None}), "c")
+        debate = graph().deliberate(candidate(), evidence(**{name: None}), "c", NoPast())
         said = [c for turn in (*debate.arguments, *debate.rebuttals) for c in turn.claims]
         false = [c for c in said if c.status == "contradicted"]
         assert not false, (name, false)
@@ -271,12 +275,12 @@ def test_saying_a_thing_again_adds_neither_evidence_nor_confidence():
     honest = json.loads(RulesChat().complete(_request()).text)
     honest["claims"] = [honest["claims"][0]] * 12
     debate = graph(ScriptedChat([json.dumps(honest)]), rounds=0).deliberate(
-        candidate(), evidence(), "c"
+        candidate(), evidence(), "c", NoPast()
     )
     assert FlagCode.INSUFFICIENT_EVIDENCE in codes(debate)
     once = honest | {"claims": honest["claims"][:1]}
     single = graph(ScriptedChat([json.dumps(once)]), rounds=0).deliberate(
-        candidate(), evidence(), "c"
+        candidate(), evidence(), "c", NoPast()
     )
     assert debate.verdict.confidence == single.verdict.confidence
 
@@ -285,7 +289,7 @@ def test_the_verdict_carries_the_evidence_own_numbers():
     near = json.loads(RulesChat().complete(_request()).text)
     near |= {"stop_price": 96.0451, "target_price": 109.9951, "entry_price": 100.0541}
     debate = graph(ScriptedChat([json.dumps(near)]), rounds=0).deliberate(
-        candidate(), evidence(), "c"
+        candidate(), evidence(), "c", NoPast()
     )
     verdict = debate.verdict
     assert (verdict.entry_price, verdict.stop_price, verdict.target_price) == (100.05, 96.05, 110.0)

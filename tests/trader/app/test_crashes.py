@@ -11,6 +11,7 @@ import pytest
 
 from strategies.kernels.dispatch import kernels
 from trader.app.assembly import open_account
+from trader.app.debaters import Debaters
 from trader.core.clock import new_york
 from trader.core.config import Config
 from trader.core.market import Timeframe
@@ -85,7 +86,7 @@ def walk(folder: Path, fuse: Fuse):
         kernels=kernels("reference"),
         start=SLOTS[0].since,
         cash=Decimal(100_000),
-        debated=True,
+        deliberation=Debaters(CONFIG).deliberation("debate"),
         database=folder / "exchange.db",
         wrap_broker=lambda inner: FusedBroker(inner, fuse),
     )
@@ -111,7 +112,7 @@ def outcome(folder: Path) -> dict[str, object]:
         kernels=kernels("reference"),
         start=SLOTS[0].since,
         cash=Decimal(100_000),
-        debated=True,
+        deliberation=Debaters(CONFIG).deliberation("debate"),
         database=folder / "exchange.db",
     )
     ledger = again.ledger

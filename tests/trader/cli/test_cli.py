@@ -82,7 +82,9 @@ def test_every_kind_of_error_has_an_exit_code():
         kind = waiting.pop()
         found.add(kind)
         waiting += kind.__subclasses__()
-    assert {kind for kind in found if kind.__module__.startswith("trader.core")} == kinds
+    ours = {kind for kind in found if kind.__module__.startswith("trader.core")} - {TraderError}
+    assert kinds - {TraderError} <= ours
+    assert all(any(issubclass(kind, known) for known in kinds - {TraderError}) for kind in ours)
 
 
 def test_a_misspelt_variable_and_a_bad_file_are_told_all_at_once(tmp_path):

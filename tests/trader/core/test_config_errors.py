@@ -268,7 +268,7 @@ def test_unknown_settings_without_a_likely_meaning_are_answered_with_what_is_kno
         (
             "profiles:\n  bold:\n    profiles: {}\n",
             "3:5: profiles.bold.profiles: unknown setting; known here: symbols, state_dir, data, "
-            "account, strategies, evidence, debate, risk, costs, market, kernels",
+            "account, strategies, evidence, debate, models, risk, costs, market, kernels",
         ),
     ],
 )

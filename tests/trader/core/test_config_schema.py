@@ -75,6 +75,10 @@ def test_the_documented_defaults():
         "rounds": 1,
         "minimum_verified_claims": 3,
         "minimum_confidence": 0.4,
+        "fallback": "none",
+        "approval": False,
+        "recording": "write",
+        "seconds": 300.0,
     }
     assert (config.market.start, config.account.cash) == (date(2026, 7, 1), 100_000.0)
 

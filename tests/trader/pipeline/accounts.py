@@ -8,6 +8,7 @@ from decimal import Decimal
 from strategies.kernels.dispatch import kernels
 from tests.trader.pipeline.bars import HandData
 from trader.app.assembly import Account, open_account
+from trader.app.debaters import Debaters
 from trader.core.clock import new_york
 from trader.core.config import Config
 from trader.core.market import BarSeries, Timeframe, from_ns, session_of
@@ -46,6 +47,6 @@ def account_over(
         kernels=REFERENCE,
         start=start.since,
         cash=Decimal(cash),
-        debated=debated,
+        deliberation=Debaters(config).deliberation("debate" if debated else "nobody"),
         wrap_broker=wrap_broker,
     )

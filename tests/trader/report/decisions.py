@@ -25,6 +25,7 @@ from trader.core.decision import (
     Signal,
     Verdict,
 )
+from trader.core.instruments import instrument_of
 from trader.core.trading import OrderClass, OrderIntent, OrderType, Portfolio, Side
 
 RUN = "bt-5f3a9c1e"
@@ -361,10 +362,14 @@ def cycle_record(chance: random.Random, order: int, as_of: datetime, close: floa
         source="sample",
         data_hashes={"AAPL": "a17e" * 16},
         candidate=Candidate(
-            signal=_signal(order, strategy, as_of, close), entry_price=entry, stop_price=stop
+            signal=_signal(order, strategy, as_of, close),
+            instrument=instrument_of("AAPL"),
+            entry_price=entry,
+            stop_price=stop,
         ),
         open_buy_value_seen=Decimal(0),
         evidence=evidence,
+        looked_up={},
         debate=Debate(debater="rules", arguments=arguments, rebuttals=rebuttals, verdict=verdict),
         risk_inputs=RiskInputs(
             symbol="AAPL",

@@ -8,13 +8,17 @@ from trader.core.config.loading import (
     describe,
     load_config,
 )
-from trader.core.config.schema import Config, CostSettings, Risk, Section, StrategyName
+from trader.core.config.models import Models, RoleModel
+from trader.core.config.schema import Config, CostSettings, Risk, StrategyName
+from trader.core.config.sections import Section
 
 __all__ = [
     "Config",
     "CostSettings",
     "LoadedConfig",
+    "Models",
     "Risk",
+    "RoleModel",
     "Section",
     "Setting",
     "StrategyName",

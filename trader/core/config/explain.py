@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from trader.core.config.schema import Config, Section, leaves, section_of
+from trader.core.config.schema import Config, leaves, section_of
+from trader.core.config.sections import Section
 from trader.core.config.wording import closest, shown
 
 

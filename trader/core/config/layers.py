@@ -116,12 +116,12 @@ def _value(leaf: Leaf, text: str, place: Place) -> Scalar | tuple[Located, ...]:
     separated by commas.
     """
     text = text.strip()
+    if leaf.optional and text in ("null", "~"):
+        return None
     if leaf.kind == "text":
         return text
     if leaf.kind == "number":
         return scalar(text)
-    if leaf.kind == "optional list" and text in ("null", "~"):
-        return None
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
     return tuple(Located(value=_unquoted(item), place=place) for item in text.split(","))

@@ -130,7 +130,9 @@ def describe(loaded: LoadedConfig) -> list[Setting]:
 
 def config_primitives(config: Config) -> dict[str, Any]:
     """Everything in `config` that can change a decision, as JSON primitives, for hashing."""
-    return config.model_dump(mode="json", exclude=set(UNRECORDED))
+    return config.model_dump(mode="json", exclude={*UNRECORDED, "debate"}) | {
+        "debate": config.debate.model_dump(mode="json", exclude={"recording"})
+    }
 
 
 def _read(path: Path) -> tuple[Located, list[Problem]]:

@@ -6,44 +6,37 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     model_validator,
 )
-from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
 
+from trader.core.config.models import Debate, Models
+from trader.core.config.sections import FRACTION, ONE_LINE, Section, problem
 from trader.core.config.wording import closest, shown
 
 T = TypeVar("T")
 SYMBOL_PATTERN = r"^[A-Z][A-Z0-9.]{0,9}$"
-ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
-FRACTION: JsonDict = {"unit": "fraction"}  # a value of 1 or more is most likely a percentage
 
 
 def _symbol(value: Any) -> str:
     """A ticker symbol; an unquoted TRUE is a boolean in YAML and gets a hint of its own."""
     if isinstance(value, bool) or value is None:
-        problem = (
-            f'{shown(value)} is not text; quote it if it is a symbol: "{shown(value).upper()}"'
-        )
+        what = f'{shown(value)} is not text; quote it if it is a symbol: "{shown(value).upper()}"'
     elif not isinstance(value, str):
-        problem = f'{shown(value)} is not text; write symbols as text, in quotes: "AAPL"'
+        what = f'{shown(value)} is not text; write symbols as text, in quotes: "AAPL"'
     elif re.fullmatch(SYMBOL_PATTERN, value):
         return value
     else:
-        problem = (
-            f"{shown(value)} is no symbol; write capital letters, digits and dots, as in BRK.B"
-        )
+        what = f"{shown(value)} is no symbol; write capital letters, digits and dots, as in BRK.B"
         if re.fullmatch(SYMBOL_PATTERN, value.strip().upper()):
-            problem += f", did you mean {value.strip().upper()}?"
-    raise _problem("symbol", problem)
+            what += f", did you mean {value.strip().upper()}?"
+    raise problem("symbol", what)
 
 
 def _source(value: Any) -> Any:
@@ -54,7 +47,7 @@ def _source(value: Any) -> Any:
         return value
     close = closest(value, ("sample", "synthetic"))
     hint = f", did you mean {close}?" if close else ""
-    raise _problem("source", f"{shown(value)} is none of sample, synthetic, csv:PATH{hint}")
+    raise problem("source", f"{shown(value)} is none of sample, synthetic, csv:PATH{hint}")
 
 
 def _date(value: Any) -> Any:
@@ -65,11 +58,7 @@ def _date(value: Any) -> Any:
             return date.fromisoformat(value)
     except ValueError:
         pass  # a thirteenth month, a 30th of February: refused below like any other text
-    raise _problem("date", f"{shown(value)} is not a date; write year-month-day, as in 2026-07-01")
-
-
-def _problem(kind: Any, message: str) -> PydanticCustomError:
-    return PydanticCustomError(kind, "{problem}", {"problem": message})
+    raise problem("date", f"{shown(value)} is not a date; write year-month-day, as in 2026-07-01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +72,7 @@ def _mark_repeats(items: Any) -> Any:
     if not isinstance(items, list | tuple):
         return items
     if not items:
-        raise _problem("empty", "the list is empty; name at least one or leave the setting out")
+        raise problem("empty", "the list is empty; name at least one or leave the setting out")
     seen: set[str] = set()
     marked: list[Any] = []
     for item in items:
@@ -95,7 +84,7 @@ def _mark_repeats(items: Any) -> Any:
 
 def _new(item: Any) -> Any:
     if isinstance(item, _Repeat):
-        raise _problem("repeat", f"{shown(item.item)} is listed twice; remove one")
+        raise problem("repeat", f"{shown(item.item)} is listed twice; remove one")
     return item
 
 
@@ -108,17 +97,6 @@ Symbol = Annotated[str, Field(pattern=SYMBOL_PATTERN), BeforeValidator(_symbol)]
 IndicatorName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]{0,79}$")]
 Window = Annotated[int, Field(ge=1, le=2000)]
 StrategyName = Literal["atr_trend", "rsi_reversion", "macd_momentum", "sma_cross", "buy_and_hold"]
-
-
-class Section(BaseModel):
-    """Settings that belong together; a section that is left empty keeps its defaults."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty(cls, value: Any) -> Any:
-        return {} if value is None else value
 
 
 class Data(Section):
@@ -202,7 +180,7 @@ SectionT = TypeVar("SectionT", bound=Section)
 def _below(section: SectionT, low: str, high: str) -> SectionT:
     below, above = getattr(section, low), getattr(section, high)
     if not below < above:
-        raise _problem(
+        raise problem(
             "order",
             f"{low} {shown(below)} must be below {high} {shown(above)}; change one of them",
         )
@@ -231,25 +209,6 @@ class Strategies(Section):
         description="Strategies that run together",
     )
     parameters: Parameters = Field(default=Parameters(), description="Numbers of each strategy")
-
-
-class Debate(Section):
-    """How an entry is argued over."""
-
-    mode: Literal["rules", "off"] = Field(
-        default="rules", description="Who debates: rules, or off for no debate"
-    )
-    rounds: int = Field(default=1, ge=0, le=5, description="Rebuttal rounds after the opening")
-    minimum_verified_claims: int = Field(
-        default=3, ge=1, le=100, description="Verified claims without which there is no GO"
-    )
-    minimum_confidence: float = Field(
-        default=0.4,
-        ge=0,
-        le=1,
-        description="Confidence below which there is no GO, a fraction",
-        json_schema_extra=FRACTION,
-    )
 
 
 class EvidenceSettings(Section):
@@ -332,6 +291,7 @@ class Config(Section):
         default=EvidenceSettings(), description="What may be quoted besides the usual facts"
     )
     debate: Debate = Field(default=Debate(), description="How an entry is argued over")
+    models: Models = Field(default=Models(), description="The language models that may debate")
     risk: Risk = Field(default=Risk(), description="What the risk gate allows")
     costs: CostSettings = Field(default=CostSettings(), description="What trading costs")
     market: Market = Field(default=Market(), description="The embedded market of trader run")
@@ -348,10 +308,14 @@ class ConfigFile(Config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One setting that holds a value: its dotted name and how its value is written as one word."""
+    """One setting that holds a value: its dotted name and how its value is written as one word.
+
+    optional  it may be null
+    """
 
     name: str
-    kind: Literal["number", "text", "list", "optional list"]
+    kind: Literal["number", "text", "list"]
+    optional: bool
     description: str
 
 
@@ -362,9 +326,11 @@ def leaves(section: type[Section] = Config, prefix: str = "") -> Iterator[Leaf]:
         if inner is not None:
             yield from leaves(inner, f"{prefix}{name}.")
         else:
+            kind, optional = _kind(field.annotation)
             yield Leaf(
                 name=prefix + name,
-                kind=_kind(field.annotation),
+                kind=kind,
+                optional=optional,
                 description=field.description or "",
             )
 
@@ -375,11 +341,14 @@ def section_of(field: FieldInfo) -> type[Section] | None:
     return kind if isinstance(kind, type) and issubclass(kind, Section) else None
 
 
-def _kind(annotation: Any) -> Literal["number", "text", "list", "optional list"]:
-    if get_origin(annotation) is Annotated:
+def _kind(annotation: Any) -> tuple[Literal["number", "text", "list"], bool]:
+    """How a value is written as one word, and whether it may be null."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
         return _kind(get_args(annotation)[0])
-    if get_origin(annotation) is Union:
-        return "optional list"
-    if get_origin(annotation) is tuple:
-        return "list"
-    return "number" if annotation in (int, float) else "text"
+    if origin in (Union, UnionType):
+        (inner,) = [item for item in get_args(annotation) if item is not NoneType]
+        return _kind(inner)[0], True
+    if origin is tuple:
+        return "list", False
+    return ("number" if annotation in (int, float, bool) else "text"), False

@@ -1,0 +1,1 @@
+"""What the models are told: versioned Markdown, one file a speaker."""

@@ -1,0 +1,28 @@
+"""What every section of the configuration shares: strictness and plain problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
+
+ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
+FRACTION: JsonDict = {"unit": "fraction"}  # a value of 1 or more is most likely a percentage
+
+
+class Section(BaseModel):
+    """Settings that belong together; a section that is left empty keeps its defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+
+def problem(kind: Any, message: str) -> PydanticCustomError:
+    """An error of ours with its own plain sentence."""
+    return PydanticCustomError(kind, "{problem}", {"problem": message})

@@ -1,0 +1,1 @@
+"""Text as models see it: how many tokens it takes."""
