@@ -7,11 +7,11 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agents.debate.claims import check_claims
-from agents.debate.schemas import InvalidReplyError, parse_rebuttal
-from agents.debate.speaking import failure, request
+from agents.debate.schemas import parse_rebuttal
+from agents.debate.speaking import after, ask, request, require_identity, tell
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
 from trader.core.canonical import to_object
-from trader.core.errors import EndpointError
+from trader.core.decision import Rebuttal
 from trader.core.ports import ChatModel
 
 
@@ -19,19 +19,23 @@ def make_bear(chat: ChatModel) -> Node:
     """Bear answers the bull's last argument; the round is over when it has spoken."""
 
     def bear(state: DebateState, *, runtime: Runtime[DebateContext]) -> DebateUpdate:
-        asked = request("bear", state, runtime.context)
-        try:
-            reply = chat.complete(asked)
-            rebuttal = parse_rebuttal(reply.text, state["round"], against=asked.arguments[-1])
-        except (InvalidReplyError, EndpointError) as exc:
-            return {"failures": [failure("bear", exc)]}
-        checked = replace(
-            rebuttal,
-            claims=check_claims(rebuttal.claims, runtime.context.evidence, runtime.context.history),
-        )
-        return {
-            "rebuttals": [to_object(checked)],
-            "round": state["round"] + 1,
-        }
+        context, turn = runtime.context, state["round"]
+        asked = request("bear", state, context)
+
+        def parse(text: str) -> Rebuttal:
+            rebuttal = parse_rebuttal(text, turn, asked.arguments)
+            require_identity(context, rebuttal.counter, *(said.text for said in rebuttal.claims))
+            return rebuttal
+
+        tell(runtime, "bear", turn)
+        heard = ask(chat, asked, parse)
+        if heard.said is None:
+            tell(runtime, "bear", turn, heard.failure)
+            return after(state, context, heard)
+        claims = check_claims(heard.said.claims, context.evidence, context.history)
+        rebuttal = replace(heard.said, claims=claims)
+        tell(runtime, "bear", turn, rebuttal)
+        said = [*state["rebuttals"], to_object(rebuttal)]
+        return {"rebuttals": said, "round": turn + 1, **after(state, context, heard)}
 
     return bear

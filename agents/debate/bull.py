@@ -7,11 +7,11 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agents.debate.claims import check_claims
-from agents.debate.schemas import InvalidReplyError, parse_argument
-from agents.debate.speaking import failure, request
+from agents.debate.schemas import parse_argument
+from agents.debate.speaking import after, ask, request, require_identity, tell
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
 from trader.core.canonical import to_object
-from trader.core.errors import EndpointError
+from trader.core.decision import Argument
 from trader.core.ports import ChatModel
 
 
@@ -22,15 +22,22 @@ def make_bull(chat: ChatModel) -> Node:
     """
 
     def bull(state: DebateState, *, runtime: Runtime[DebateContext]) -> DebateUpdate:
-        try:
-            reply = chat.complete(request("bull", state, runtime.context))
-            argument = parse_argument(reply.text, state["round"])
-        except (InvalidReplyError, EndpointError) as exc:
-            return {"failures": [failure("bull", exc)]}
-        checked = replace(
-            argument,
-            claims=check_claims(argument.claims, runtime.context.evidence, runtime.context.history),
-        )
-        return {"arguments": [to_object(checked)]}
+        context, turn = runtime.context, state["round"]
+
+        def parse(text: str) -> Argument:
+            argument = parse_argument(text, turn)
+            require_identity(context, argument.thesis, *(said.text for said in argument.claims))
+            return argument
+
+        tell(runtime, "bull", turn)
+        heard = ask(chat, request("bull", state, context), parse)
+        if heard.said is None:
+            tell(runtime, "bull", turn, heard.failure)
+            return after(state, context, heard)
+        claims = check_claims(heard.said.claims, context.evidence, context.history)
+        argument = replace(heard.said, claims=claims)
+        tell(runtime, "bull", turn, argument)
+        said = [*state["arguments"], to_object(argument)]
+        return {"arguments": said, **after(state, context, heard)}
 
     return bull

@@ -3,138 +3,156 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
-from trader.core.decision import Claim, ClaimStatus, Evidence, EvidenceIndex
+from agents.debate.past_claims import (
+    COMPARE,
+    NOW,
+    crossed,
+    decision_day,
+    inside,
+    judge_past,
+    period_of,
+)
+from agents.debate.quoting import Finding, found, quotes, shown, unverifiable, worth
+from agents.debate.sentences import Judged, disagreement
+from trader.core.decision import Claim, Evidence, EvidenceIndex, Role, SideRecord
 from trader.core.ports import History
 
-ROUNDING_TOLERANCE = 0.05  # a rounded figure may be off by this fraction, never by more
-
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "<": lambda left, right: left < right,
-    ">": lambda left, right: left > right,
-    "<=": lambda left, right: left <= right,
-    ">=": lambda left, right: left >= right,
-}
+__all__ = ["check_claims", "quotes", "side_record"]
 
 
 def check_claims(
-    claims: Iterable[Claim], evidence: EvidenceIndex, _history: History
+    claims: Iterable[Claim], evidence: EvidenceIndex, history: History
 ) -> tuple[Claim, ...]:
-    """The claims with their status: verified, contradicted or unverifiable, and why."""
-    return tuple(_checked(claim, evidence) for claim in claims)
+    """The claims with their status: verified, contradicted or unverifiable, and why.
 
-
-def quotes(quoted: float, value: float) -> bool:
-    """Whether `quoted` is `value` as a person would round it.
-
-    200, 200.1 and 200.10 all quote 200.1; 201 and 181.3 do not. The last digit quoted may be off by
-    half, and the whole by no more than 5 %, so that 0 does not quote 0.3.
+    The typed fields are judged first; a claim they verify is unverifiable all the same when its
+    sentence says a number, a date or a direction that they do not.
     """
-    if quoted == value:
-        return True
-    exponent = Decimal(repr(quoted)).normalize().as_tuple().exponent
-    step = 10.0 ** min(0, exponent) if isinstance(exponent, int) else 0.0
-    error = abs(quoted - value)
-    return error <= 0.5 * step * (1 + 1e-9) and error <= ROUNDING_TOLERANCE * abs(value)
+    return tuple(_checked(claim, evidence, history) for claim in claims)
 
 
-def _checked(claim: Claim, evidence: EvidenceIndex) -> Claim:
-    status, detail = _judge(claim, evidence)
-    return replace(claim, status=status, detail=detail)
+def side_record(role: Role, claims: Sequence[Claim]) -> SideRecord:
+    """How one side's claims fared; its weight is the share of the checked ones that are true."""
+    count = Counter(claim.status for claim in claims)
+    checked = count["verified"] + count["contradicted"]
+    return SideRecord(
+        role=role,
+        verified=count["verified"],
+        contradicted=count["contradicted"],
+        unverifiable=count["unverifiable"],
+        weight=count["verified"] / checked if checked else 1.0,
+    )
 
 
-def _judge(claim: Claim, evidence: EvidenceIndex) -> tuple[ClaimStatus, str]:
-    if not math.isfinite(claim.quoted_value):
-        return "unverifiable", f"{claim.quoted_value} is not a number that can be checked"
+def _checked(claim: Claim, evidence: EvidenceIndex, history: History) -> Claim:
+    facts = _cited(claim, evidence)
+    if isinstance(facts, str):
+        return replace(claim, status="unverifiable", detail=facts)
+    decided_on = decision_day(facts[0].as_of)
+    period = NOW if claim.when is None else period_of(claim.when, decided_on)
+    if isinstance(period, str):
+        return replace(claim, status="unverifiable", detail=period)
+    today = period.single and period.last == decided_on and facts[0].kind != "technical"
+    if claim.when is None or today:  # of accounts, levels and records only today's value is known
+        finding = _judge_now(claim, facts, history)
+    else:
+        finding = judge_past(claim, facts, period, history)
+    if finding.status != "verified":
+        return replace(claim, status=finding.status, detail=finding.detail)
+    wrong = disagreement(
+        Judged(claim=claim, facts=facts, period=period, finding=finding), evidence, history
+    )
+    if wrong:
+        return replace(claim, status="unverifiable", detail=f"{wrong}; {finding.detail}")
+    return replace(claim, status="verified", detail=finding.detail)
+
+
+def _cited(claim: Claim, evidence: EvidenceIndex) -> tuple[Evidence, ...] | str:
+    """The facts that a claim cites, or why it cannot be looked up."""
+    numbers = (claim.quoted_value, claim.upper_value or 0.0)
+    if not all(math.isfinite(number) for number in numbers):
+        return f"{claim.quoted_value} is not a number that can be checked"
     facts: list[Evidence] = []
     for evidence_id in claim.evidence_ids:
         fact = evidence.by_id(evidence_id)
         if fact is None:
-            return "unverifiable", f"there is no evidence {evidence_id}"
+            return f"there is no evidence {evidence_id}"
+        if fact.value is None:
+            return f"{fact.evidence_id} {fact.name} is missing"
+        if fact.known_at > fact.as_of:
+            return f"{fact.evidence_id} {fact.name} was not known yet"
         facts.append(fact)
     if not facts:
-        return "unverifiable", "no evidence is named"
-    for fact in facts:
-        if fact.value is None:
-            return "unverifiable", f"{fact.evidence_id} {fact.name} is missing"
-        if fact.known_at > fact.as_of:
-            return "unverifiable", f"{fact.evidence_id} {fact.name} was not known yet"
-        if fact.unit != claim.unit:
-            return (
-                "unverifiable",
-                f"{fact.evidence_id} {fact.name} is in {fact.unit}, not in {claim.unit}",
-            )
+        return "no evidence is named"
     if facts[0].name != claim.field:
-        return "unverifiable", f"{facts[0].evidence_id} is {facts[0].name}, not {claim.field}"
-    values = [fact.value for fact in facts if fact.value is not None]
+        return f"{facts[0].evidence_id} is {facts[0].name}, not {claim.field}"
+    return tuple(facts)
+
+
+def _judge_now(claim: Claim, facts: tuple[Evidence, ...], history: History) -> Finding:
+    """A claim about the decision's own bar."""
+    if claim.operator in ("=", "between", *COMPARE):
+        scales = []
+        for fact in facts:
+            scale = worth(claim.unit, fact.unit)
+            if scale is None or fact.unit != facts[0].unit:
+                return unverifiable(
+                    f"{fact.evidence_id} {fact.name} is in {fact.unit}, not in {claim.unit}"
+                )
+            scales.append(scale)
+        return _judge_value(claim, facts, scales[0])
+    if claim.operator in ("crosses_above", "crosses_below"):
+        return _judge_crossing(claim, facts, history)
+    return unverifiable(f"{claim.operator} speaks of a period: name it in `when`, as in last 20")
+
+
+def _judge_value(claim: Claim, facts: tuple[Evidence, ...], scale: float) -> Finding:
+    fact, quoted = facts[0], claim.quoted_value
+    value = _value(fact)
+    detail = f"{fact.evidence_id} {claim.field} is {shown(value)}"
     if claim.operator == "=":
-        return _judge_equal(claim, facts, values)
-    if claim.operator in _COMPARE:
-        return _judge_comparison(claim, facts, values)
-    return _judge_crossing(claim, facts, values)
+        if len(facts) != 1:
+            return unverifiable("an equality names one piece of evidence")
+        true = quoted == value if fact.unit == "date" else quotes(quoted, value / scale)
+        return found(true, detail)
+    if claim.operator == "between":
+        upper = claim.upper_value
+        if len(facts) != 1 or upper is None or upper < quoted:
+            return unverifiable("`between` names one fact, quoted_value and a larger upper_value")
+        return found(inside(quoted, value / scale, value / scale, upper), detail)
+    compare = COMPARE[claim.operator]
+    if len(facts) == 1:
+        return found(compare(value, quoted * scale), detail)
+    if len(facts) != 2:
+        return unverifiable("a comparison names one or two pieces of evidence")
+    line = _value(facts[1])
+    detail += f", {facts[1].evidence_id} {facts[1].name} is {shown(line)}"
+    return found(quotes(quoted, line / scale) and compare(value, line), detail)
 
 
-def _judge_equal(
-    claim: Claim, facts: list[Evidence], values: list[float]
-) -> tuple[ClaimStatus, str]:
-    if len(values) != 1:
-        return "unverifiable", "an equality names one piece of evidence"
-    true = quotes(claim.quoted_value, values[0])
-    return _status(true), f"{facts[0].evidence_id} {claim.field} is {values[0]:.6g}"
-
-
-def _judge_comparison(
-    claim: Claim, facts: list[Evidence], values: list[float]
-) -> tuple[ClaimStatus, str]:
-    compare = _COMPARE[claim.operator]
-    if len(values) == 1:
-        return _status(
-            compare(values[0], claim.quoted_value)
-        ), f"{facts[0].evidence_id} {claim.field} is {values[0]:.6g}"
-    if len(values) != 2:
-        return "unverifiable", "a comparison names one or two pieces of evidence"
-    detail = (
-        f"{facts[0].evidence_id} {claim.field} is {values[0]:.6g}, "
-        f"{facts[1].evidence_id} {facts[1].name} is {values[1]:.6g}"
-    )
-    return _status(quotes(claim.quoted_value, values[1]) and compare(values[0], values[1])), detail
-
-
-def _judge_crossing(
-    claim: Claim, facts: list[Evidence], values: list[float]
-) -> tuple[ClaimStatus, str]:
-    before_names = [fact.name for fact in facts[1::2]]
-    if before_names != [f"{fact.name}_previous" for fact in facts[0 : len(facts) - 1 : 2]]:
-        return "unverifiable", "a crossing names each fact and the same one on the bar before"
-    if len(values) == 2:
-        now, before = values
-        line_now = line_before = claim.quoted_value
-    elif len(values) == 4:
-        now, before, line_now, line_before = values
-        if not quotes(claim.quoted_value, line_now):
-            return (
-                "contradicted",
-                f"{facts[2].evidence_id} {facts[2].name} is {line_now:.6g}, "
-                f"not {claim.quoted_value:.6g}",
-            )
-    else:
-        return (
-            "unverifiable",
-            "a crossing names now and before, of the value and, if it moves, of the line",
+def _judge_crossing(claim: Claim, facts: tuple[Evidence, ...], history: History) -> Finding:
+    """Now and before are facts where they are cited; otherwise the past is asked."""
+    scale = worth(claim.unit, facts[0].unit)
+    if scale is None or any(fact.unit != facts[0].unit for fact in facts):
+        return unverifiable(f"{claim.field} is in {facts[0].unit}, not in {claim.unit}")
+    names = [fact.name for fact in facts]
+    values = [_value(fact) for fact in facts]
+    if names[1::2] == [f"{name}_previous" for name in names[0::2]] and len(facts) in (2, 4):
+        now, before = values[:2]
+        line, line_before = values[2:] or (claim.quoted_value * scale,) * 2
+        return crossed(claim, (before, now), (line_before, line), facts[0].unit, scale)
+    if len(facts) > 2:
+        return unverifiable(
+            "a crossing names now and before, of the value and, if it moves, of the line"
         )
-    if claim.operator == "crosses_above":
-        true = before <= line_before and now > line_now
-    else:
-        true = before >= line_before and now < line_now
-    return (
-        _status(true),
-        f"{claim.field} went from {before:.6g} to {now:.6g}, "
-        f"the line from {line_before:.6g} to {line_now:.6g}",
-    )
+    return judge_past(claim, facts, NOW, history)
 
 
-def _status(true: bool) -> ClaimStatus:
-    return "verified" if true else "contradicted"
+def _value(fact: Evidence) -> float:
+    if fact.value is None:
+        raise ValueError(f"{fact.evidence_id} has no value")
+    return fact.value

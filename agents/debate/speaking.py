@@ -1,16 +1,56 @@
-"""What both debaters are asked, and what becomes of an answer that cannot be used."""
+"""How a speaker is asked: one question, one repair, and a flag for what cannot be used."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
-from agents.debate.prompting import write_prompt
+from langgraph.runtime import Runtime
+
+from agents.debate.identity import other_issuers
+from agents.debate.prompting import repair_prompt, write_prompt
 from agents.debate.schemas import InvalidReplyError
-from agents.debate.state import DebateContext, DebateState
-from trader.core.canonical import Primitive, from_primitive, to_object
-from trader.core.decision import Argument, FlagCode, Rebuttal, RiskFlag
-from trader.core.errors import EndpointError
-from trader.core.ports import ChatRequest
+from agents.debate.state import DebateContext, DebateState, DebateUpdate
+from trader.core.canonical import from_primitive, to_object
+from trader.core.decision import (
+    Argument,
+    ChatCall,
+    FlagCode,
+    Rebuttal,
+    RiskFlag,
+    Role,
+)
+from trader.core.errors import (
+    BudgetError,
+    CutReplyError,
+    EndpointError,
+    RefusedReplyError,
+    TimedOutError,
+)
+from trader.core.ports import ChatModel, ChatRequest, DebateEvent
+
+Said = TypeVar("Said")
+FLAGS: tuple[tuple[type[Exception], FlagCode], ...] = (
+    (TimedOutError, FlagCode.TIMED_OUT),
+    (RefusedReplyError, FlagCode.REFUSED_REPLY),
+    (CutReplyError, FlagCode.TRUNCATED_REPLY),
+    (EndpointError, FlagCode.ENDPOINT_FAILURE),
+    (BudgetError, FlagCode.BUDGET_EXHAUSTED),
+)
+
+
+class OtherIssuerError(InvalidReplyError):
+    """A reply that speaks of another issuer than the one that is debated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard(Generic[Said]):
+    """What came of a question: what was said or why nothing can be used, and the calls it took."""
+
+    said: Said | None
+    failure: RiskFlag | None
+    calls: tuple[ChatCall, ...]
 
 
 def transcript(state: DebateState) -> tuple[tuple[Argument, ...], tuple[Rebuttal, ...]]:
@@ -21,10 +61,8 @@ def transcript(state: DebateState) -> tuple[tuple[Argument, ...], tuple[Rebuttal
     )
 
 
-def request(
-    role: Literal["bull", "bear"], state: DebateState, context: DebateContext
-) -> ChatRequest:
-    """The question to one side: the candidate, its evidence and the transcript."""
+def request(role: Role, state: DebateState, context: DebateContext) -> ChatRequest:
+    """The question to one speaker: the candidate, its evidence and the transcript."""
     arguments, rebuttals = transcript(state)
     return ChatRequest(
         role=role,
@@ -33,12 +71,90 @@ def request(
         evidence=context.evidence,
         arguments=arguments,
         rebuttals=rebuttals,
-        prompt=lambda: write_prompt(role, state["round"], context, arguments, rebuttals),
+        prompt=lambda: write_prompt(
+            role,
+            state["round"],
+            context,
+            arguments,
+            rebuttals,
+            hearing=state["facts"] is not None,
+        ),
         subject=context.cycle_id,
+        deadline=context.deadline,
     )
 
 
-def failure(role: str, error: InvalidReplyError | EndpointError) -> dict[str, Primitive]:
-    """The flag that an unusable reply leaves behind; it turns the verdict into NO_GO."""
-    code = FlagCode.ENDPOINT_FAILURE if isinstance(error, EndpointError) else FlagCode.INVALID_REPLY
-    return to_object(RiskFlag(code=code, detail=f"{role}: {error}"))
+def ask(chat: ChatModel, asked: ChatRequest, parse: Callable[[str], Said]) -> Heard[Said]:
+    """One question and, after a reply that cannot be used, one more that says what was wrong.
+
+    parse  raises InvalidReplyError for a reply that is not what was asked for
+    """
+    calls: list[ChatCall] = []
+
+    def complete(question: ChatRequest) -> str:
+        reply = chat.complete(question)
+        if reply.call is not None:
+            calls.append(reply.call)
+        return reply.text
+
+    def heard(said: Said | None, failure: RiskFlag | None = None) -> Heard[Said]:
+        return Heard(said=said, failure=failure, calls=tuple(calls))
+
+    try:
+        text = complete(asked)
+        try:
+            return heard(parse(text))
+        except InvalidReplyError as exc:
+            problem = str(exc)
+        again = replace(asked, prompt=lambda: repair_prompt(asked.prompt(), text, problem))
+        return heard(parse(complete(again)))
+    except InvalidReplyError as exc:
+        code = FlagCode.OTHER_ISSUER if isinstance(exc, OtherIssuerError) else None
+        return heard(None, _flag(asked.role, code or FlagCode.INVALID_REPLY, exc))
+    except (EndpointError, BudgetError) as exc:
+        if exc.call is not None:
+            calls.append(exc.call)
+        code = next(code for kind, code in FLAGS if isinstance(exc, kind))
+        return heard(None, _flag(asked.role, code, exc))
+
+
+def _flag(role: Role, code: FlagCode, error: Exception) -> RiskFlag:
+    """What an unusable reply leaves behind; it turns the verdict into NO_GO."""
+    return RiskFlag(code=code, detail=f"{role}: {error}")
+
+
+def require_identity(context: DebateContext, *texts: str) -> None:
+    """Raise OtherIssuerError when a text speaks of another issuer than the one debated."""
+    for text in texts:
+        others = other_issuers(text, context.candidate.instrument)
+        if others:
+            own = context.candidate.instrument
+            raise OtherIssuerError(
+                f"this debate is about {own.name} ({own.symbol}) only, "
+                f"the reply speaks of {', '.join(others)}"
+            )
+
+
+def tell(
+    runtime: Runtime[DebateContext], role: Role | None, turn: int, said: object = None
+) -> None:
+    """Tell whoever watches what happens now (LangGraph's stream mode `custom`)."""
+    runtime.stream_writer(
+        DebateEvent(
+            cycle_id=runtime.context.cycle_id,
+            role=role,
+            round=turn,
+            said=said,  # type: ignore[arg-type]  # one of the kinds that DebateEvent names
+        )
+    )
+
+
+def after(state: DebateState, context: DebateContext, heard: Heard[Said]) -> DebateUpdate:
+    """What every question leaves behind: its calls, the past it asked for, and its failure."""
+    found: DebateUpdate = {
+        "calls": [*state["calls"], *(to_object(call) for call in heard.calls)],
+        "looked_up": {**state["looked_up"], **context.history.answers},
+    }
+    if heard.failure is not None:
+        found["failures"] = [*state["failures"], to_object(heard.failure)]
+    return found

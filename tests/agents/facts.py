@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from trader.core.decision import Candidate, Evidence, PastQuestion, Signal, Style
+from trader.core.decision import Candidate, Evidence, Signal, Style
 from trader.core.instruments import instrument_of
+from trader.core.past import PastQuestion
 
 NOW = datetime(2025, 3, 3, 21, tzinfo=UTC)
 
@@ -68,6 +69,9 @@ SOUND: dict[str, float | None] = {
 }
 
 
+RULE = "sma window 50, atr window 14, band atr 0.5"  # as the pipeline words a strategy's rule
+
+
 def unit_of(name: str) -> str:
     """Unit of a fact by its name; USD for prices."""
     known = [prefix for prefix in UNITS if name.startswith(prefix)]
@@ -88,6 +92,7 @@ def evidence(**changes: float | None) -> tuple[Evidence, ...]:
             as_of=NOW,
             known_at=NOW,
             source="test",
+            text=RULE if name.startswith("rule_") else "",
         )
         for number, (name, value) in enumerate(values.items(), start=1)
     )

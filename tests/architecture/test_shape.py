@@ -81,8 +81,14 @@ DOORS = {
     "ruamel": ("trader/core/config/",),
     "pydantic": ("trader/core/config/", "agents/debate/schemas.py"),
     "requests": ("trader/broker/",),
-    "sqlite3": ("trader/ledger/", "trader/broker/exchange/"),
-    "openai": (),
+    "sqlite3": (
+        "trader/ledger/",
+        "trader/broker/exchange/",
+        "agents/chat/store.py",
+        "agents/debate/checkpoints.py",
+    ),
+    "openai": ("agents/chat/openai_chat.py",),
+    "httpx2": ("agents/chat/openai_chat.py",),
     "random": (),
     "pickle": (),
 }

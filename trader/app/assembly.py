@@ -150,11 +150,11 @@ def program_version() -> str:
 
 @cache
 def code_sha256() -> str:
-    """Hash of every module of the product: another program is another run."""
+    """Hash of every module and prompt of the product: another program is another run."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for package in PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
+        for path in sorted((*(root / package).rglob("*.py"), *(root / package).rglob("*.md"))):
             digest.update(path.relative_to(root).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -1,52 +1,76 @@
-"""The backtest: debate, the same without debate, buy & hold; over equal bars at equal costs."""
+"""The backtest: the debate beside everything simpler, over equal bars at equal costs."""
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
 from strategies.kernels.dispatch import KernelSet, kernels
 from trader.app.assembly import (
     costs_of,
+    limits_of,
     open_account,
     program_version,
     run_body,
     run_id_of,
     starting_cash,
+    strategies_of,
 )
 from trader.app.context import Context
-from trader.app.debaters import Debaters
+from trader.app.debaters import Debaters, Who
 from trader.app.folder import make_folder
 from trader.app.periods import Coverage, cover
+from trader.app.reports import replace_folder, sweep, trades_csv
 from trader.backtest.baseline import buy_and_hold
 from trader.backtest.evaluation import column, funnel, refusals, replay_column, trade_rows
 from trader.backtest.replay import Replay, replay
+from trader.backtest.shadow import ShadowLedger
+from trader.backtest.worth import collapse_words, known_before, worth_of
 from trader.core.canonical import Primitive, canonical_json, to_object
 from trader.core.clock import SystemClock
 from trader.core.decision import CycleRecord, Decision
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import PERIODS_PER_YEAR, Slot, slots_between
-from trader.report.contents import Column, Funnel, ReportContents, SourceInfo, TradeRow
+from trader.report.contents import (
+    Column,
+    Funnel,
+    ReportContents,
+    ShadowTrade,
+    SourceInfo,
+    TradeRow,
+    Worth,
+)
 from trader.report.page import write_page
 
 SCHEMA_VERSION = 1
 INDICATORS_PER_SLOT = 20  # about how many series one slot computes for each symbol
+LABELS = {
+    "debate": "debate",
+    "rules_debate": "rules debate",
+    "arbitrator_alone": "arbitrator alone",
+    "without_debate": "without debate",
+    "buy_and_hold": "buy & hold",
+}
 
 BacktestProgress = Callable[[str, int, int, SlotRecord], None]  # column, slot number, slots, record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebateLine:
-    """One debate in short; the report has it in full."""
+    """One debate in short; the report has it in full.
+
+    calls    to models, those of a hearing among them
+    fallback why rules debated in place of models; empty when they did not
+    day      against the model's knowledge cutoff; None where no model debates
+    """
 
     cycle_id: str
     as_of: datetime
@@ -61,6 +85,9 @@ class DebateLine:
     bear: str  # what it found against that claim
     flags: tuple[str, ...]  # rules that failed
     rationale: str
+    calls: int
+    fallback: str
+    day: Literal["before_cutoff", "after_cutoff", "cutoff_unknown"] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +106,7 @@ class BacktestResult:
     notices: tuple[str, ...]
     funnel: Funnel
     results: Mapping[str, Column | None]
+    worth: Worth
     debates: tuple[DebateLine, ...]
     trades: tuple[TradeRow, ...]
     report: str
@@ -86,8 +114,14 @@ class BacktestResult:
     ledger_head: str
 
     def as_json(self) -> dict[str, Primitive]:
-        """The JSON object of the command; equity curves are left to the report."""
+        """The JSON object of the command; equity curves are left to the report.
+
+        What says whether the debate is worth its cost stands on the first level: intervals,
+        refusals (the shadow ledger), calibration, spend, knowledge, …
+        """
         whole = to_object(self)
+        del whole["worth"]
+        whole |= to_object(self.worth)
         whole["results"] = {
             key: None if found is None else {"label": found.label, **to_object(found.performance)}
             for key, found in self.results.items()
@@ -103,7 +137,7 @@ def backtest(
     out: Path | None,
     progress: BacktestProgress | None,
 ) -> BacktestResult:
-    """Run the three columns, write the report folder, return what is printed."""
+    """Run every column, write the report folder, return what is printed."""
     config, calendar, data = app.config, app.calendar, app.data
     symbols = app.symbols()
     series = {symbol: data.bars(symbol, app.timeframe) for symbol in symbols}
@@ -117,7 +151,7 @@ def backtest(
     )
     run_id = run_id_of("bt-", body, coverage.source.sha256, coverage.first, coverage.last)
     folder = (out or app.state_dir / "reports") / run_id
-    _sweep(make_folder(folder.parent))
+    sweep(make_folder(folder.parent))
     work = folder.with_name(f".{run_id}.{os.getpid()}")
     try:
         make_folder(work)
@@ -132,7 +166,7 @@ def backtest(
             work=work,
             progress=progress,
         )
-        _replace(folder, work)
+        replace_folder(folder, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return result
@@ -160,16 +194,21 @@ def _run(
         run_id,
         {**body, "data": coverage.source, "first": coverage.first, "last": coverage.last},
     )
-    columns: dict[str, Column | None] = {
-        "debate": None,
-        "without_debate": None,
-        "buy_and_hold": None,
-    }
-    labels = {"debate": "debate", "without_debate": "without debate", "buy_and_hold": "buy & hold"}
+    modelled = config.debate.mode == "llm"
+    walked: dict[str, Who] = {}
+    if debated:
+        walked["debate"] = "debate"
+        if modelled:
+            walked["rules_debate"] = "rules"
+        walked["arbitrator_alone"] = "arbitrator"
+    walked["without_debate"] = "nobody"
+    labels = LABELS | ({"debate": "model debate"} if modelled else {})
+    columns: dict[str, Column | None] = dict.fromkeys(LABELS)
 
     debaters = Debaters(config)
 
-    def walk(key: str, own_ledger: Ledger) -> Replay:
+    def walk(key: str, own_ledger: Ledger) -> tuple[Replay, str]:
+        deliberation = debaters.deliberation(walked[key])
         account = open_account(
             config,
             run_id=run_id,
@@ -180,7 +219,7 @@ def _run(
             kernels=compute,
             start=slots[0].since,
             cash=cash,
-            deliberation=debaters.deliberation("debate" if key == "debate" else "nobody"),
+            deliberation=deliberation,
         )
         tell = (
             None if progress is None else (lambda n, of, slot: progress(labels[key], n, of, slot))
@@ -191,11 +230,13 @@ def _run(
         columns[key] = replay_column(
             key, labels[key], found, initial=float(cash), periods_per_year=periods
         )
-        return found
+        return found, deliberation.debater
 
-    main = walk("debate" if debated else "without_debate", ledger)
-    if debated:
-        walk("without_debate", Ledger(None, durable=False))
+    first, *others = walked
+    with closing(debaters):
+        main, debater = walk(first, ledger)
+        for key in others:
+            walk(key, Ledger(None, durable=False))
     columns["buy_and_hold"] = _hold(coverage, cash, app, slots, periods)
     found_funnel, rows = funnel(main), trade_rows(main)
     ledger.append(
@@ -212,6 +253,20 @@ def _run(
         "program", {"version": program_version(), "kernels": f"{compute.backend}: {compute.reason}"}
     )
     ledger.close()
+    cutoff = config.models.knowledge_cutoff
+    worth = worth_of(
+        [item for item in columns.values() if item is not None],
+        cycles=main.cycles if debated else (),
+        trades=rows,
+        followed=_shadows(app, coverage, compute, main) if debated else (),
+        spend=debaters.spend,
+        modelled=modelled,
+        cutoff=cutoff,
+        periods_per_year=periods,
+    )
+    notices = coverage.notices
+    if worth.collapsed:
+        notices += (collapse_words(found_funnel.go, found_funnel.debates),)
     result = BacktestResult(
         schema_version=SCHEMA_VERSION,
         run_id=run_id,
@@ -220,12 +275,15 @@ def _run(
         last_session=coverage.last,
         sessions=len({slot.session for slot in slots}),
         slots=len(slots),
-        debater=main.cycles[0].debate.debater if main.cycles else ("rules" if debated else "off"),
+        debater=debater,
         kernels=f"{compute.backend}: {compute.reason}",
-        notices=coverage.notices,
+        notices=notices,
         funnel=found_funnel,
         results=columns,
-        debates=tuple(_debate_line(cycle) for cycle in main.cycles) if debated else (),
+        worth=worth,
+        debates=tuple(_debate_line(cycle, cutoff, modelled=modelled) for cycle in main.cycles)
+        if debated
+        else (),
         trades=rows,
         report=str(folder / "report.html"),
         files={
@@ -238,8 +296,27 @@ def _run(
     return result
 
 
-def _debate_line(cycle: CycleRecord) -> DebateLine:
+def _shadows(
+    app: Context, coverage: Coverage, compute: KernelSet, main: Replay
+) -> tuple[ShadowTrade, ...]:
+    """Every decision of the walk followed to its end; made when all of them have been taken."""
+    ledger = ShadowLedger(
+        bars=coverage.series,
+        strategies={item.name: item for item in strategies_of(app.config, compute)},
+        slots=main.slots,
+        costs=costs_of(app.config),
+        limits=limits_of(app.config),
+    )
+    return ledger.follow(main.cycles)
+
+
+def _debate_line(cycle: CycleRecord, cutoff: date | None, *, modelled: bool) -> DebateLine:
     debate, verdict = cycle.debate, cycle.debate.verdict
+    day: Literal["before_cutoff", "after_cutoff", "cutoff_unknown"] | None = None
+    if modelled and cutoff is None:
+        day = "cutoff_unknown"
+    elif modelled:
+        day = "before_cutoff" if known_before(cycle, cutoff) else "after_cutoff"
     return DebateLine(
         cycle_id=cycle.cycle_id,
         as_of=cycle.as_of,
@@ -254,6 +331,9 @@ def _debate_line(cycle: CycleRecord) -> DebateLine:
         bear=debate.rebuttals[0].counter if debate.rebuttals else "",
         flags=tuple(str(flag.code) for flag in verdict.flags),
         rationale=verdict.rationale,
+        calls=len(debate.calls) + (len(debate.hearing.calls) if debate.hearing else 0),
+        fallback=debate.fallback,
+        day=day,
     )
 
 
@@ -273,7 +353,7 @@ def _hold(
     )
     return column(
         "buy_and_hold",
-        "buy & hold",
+        LABELS["buy_and_hold"],
         equity=equity,
         exposed=exposed,
         book=book,
@@ -300,6 +380,7 @@ def _write(
         cycles=main.cycles,
         refusals=refusals(main),
         ledger_head=result.ledger_head,
+        worth=result.worth,
         periods_per_year=PERIODS_PER_YEAR[app.timeframe],
     )
     (work / "report.html").write_text(write_page(contents), encoding="utf-8")
@@ -323,41 +404,3 @@ def _settings(app: Context) -> dict[str, str]:
         "stop": f"{config.risk.atr_multiple:g} × ATR {config.risk.atr_window}",
         "rebuttal rounds": str(config.debate.rounds),
     }
-
-
-def trades_csv(rows: Sequence[TradeRow]) -> str:
-    """The trades as CSV, one line each, with a header."""
-    names = list(TradeRow.__dataclass_fields__)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow(
-            {key: "" if value is None else value for key, value in to_object(row).items()}
-        )
-    return text.getvalue()
-
-
-def _sweep(reports: Path) -> None:
-    """Remove what backtests that were killed left half done."""
-    for path in reports.glob(".bt-*"):
-        process = path.name.rpartition(".")[2]
-        if process.isdigit() and not Path("/proc", process).exists() and Path("/proc").exists():
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _replace(folder: Path, work: Path) -> None:
-    """Put the finished folder in the place of an earlier run with the same id."""
-    while True:
-        old = folder.with_name(f".{folder.name}.old.{os.getpid()}")
-        with suppress(FileNotFoundError):  # there is none yet, or another run just took it away
-            os.rename(folder, old)
-        try:
-            os.rename(work, folder)
-        except OSError:
-            if not folder.exists():
-                raise
-            continue  # the same run ended elsewhere in between; its equal files give way to ours
-        finally:
-            shutil.rmtree(old, ignore_errors=True)
-        return

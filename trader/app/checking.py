@@ -40,8 +40,10 @@ class Check:
 
 
 def checks(app: Context) -> tuple[Check, ...]:
-    """Every check, in the order in which they matter."""
-    return tuple(
+    """Every check, in the order in which they matter; those of model endpoints come last."""
+    from trader.app.endpoint_checks import endpoint_checks  # it makes a Check too
+
+    here = tuple(
         check(app)
         for check in (
             _program,
@@ -55,6 +57,7 @@ def checks(app: Context) -> tuple[Check, ...]:
             _paper_only,
         )
     )
+    return (*here, *endpoint_checks(app.config, os.environ))
 
 
 def _program(_: Context) -> Check:

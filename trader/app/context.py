@@ -60,6 +60,13 @@ class Context:
         }
         return Context(replace(self.loaded, config=Config.model_validate(merged)))
 
+    def under(self, settings: Mapping[str, Any]) -> Context:
+        """The same place, with recorded settings for all that can change a decision."""
+        mine = self.config.model_dump()
+        merged = mine | dict(settings)
+        merged["debate"] = {"recording": mine["debate"]["recording"], **settings["debate"]}
+        return Context(replace(self.loaded, config=Config.model_validate(merged)))
+
     def symbols(self) -> tuple[str, ...]:
         """Symbols to trade: those configured, else AAPL on the sample and everything elsewhere."""
         if self.config.symbols is not None:

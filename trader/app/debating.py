@@ -16,6 +16,7 @@ from trader.core.canonical import Primitive, to_object
 from trader.core.decision import Candidate, Debate, Evidence
 from trader.core.errors import DataIntegrityError, UsageError
 from trader.core.market import from_ns, session_of
+from trader.core.ports import DebateListener, Spend
 from trader.ledger.store import Ledger
 from trader.pipeline.candidates import Prepared
 from trader.pipeline.evidence import AccountView
@@ -45,13 +46,16 @@ class DebateResult:
     adjustment: str
     notices: tuple[str, ...]
     debates: tuple[HeldDebate, ...]
+    spend: Spend
 
     def as_json(self) -> dict[str, Primitive]:
         """The JSON object of the command."""
         return to_object(self)
 
 
-def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
+def debate(
+    app: Context, symbol: str, as_of: datetime | None, *, listener: DebateListener | None = None
+) -> DebateResult:
     """Debate every enabled strategy that fired in the last slot up to `as_of`, else the first one.
 
     The account is imagined: all of the configured cash, nothing held. Raises UsageError for an
@@ -59,7 +63,7 @@ def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
     """
     config = app.config
     if config.debate.mode == "off":
-        raise UsageError("the debate is switched off: set debate.mode to rules")
+        raise UsageError("the debate is switched off: set debate.mode to rules or llm")
     whole = app.data.bars(symbol, app.timeframe)
     moment = as_of or from_ns(whole.available_at[-1])
     slot = _slot_at(app, moment)
@@ -69,7 +73,8 @@ def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
         raise DataIntegrityError(problem)
     cash = starting_cash(config)
     body = run_body(config, symbols=(series.symbol,), source=app.data.name, cash=cash, debated=True)
-    deliberation = Debaters(config).deliberation("debate")
+    debaters = Debaters(config, listener=listener)
+    deliberation = debaters.deliberation("debate")
     account = open_account(
         config,
         run_id=run_id_of("debate-", body),
@@ -101,6 +106,7 @@ def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
         argued = deliberation.deliberate(item.candidate, item.evidence, item.cycle_id, item.history)
         return HeldDebate(candidate=item.candidate, evidence=item.evidence, debate=argued)
 
+    debates = tuple(held(item) for item in (fired or prepared[:1]))
     return DebateResult(
         schema_version=SCHEMA_VERSION,
         symbol=series.symbol,
@@ -108,7 +114,8 @@ def debate(app: Context, symbol: str, as_of: datetime | None) -> DebateResult:
         source=series.source,
         adjustment=series.adjustment,
         notices=tuple(notices),
-        debates=tuple(held(item) for item in (fired or prepared[:1])),
+        debates=debates,
+        spend=debaters.spend,
     )
 
 

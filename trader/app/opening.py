@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from trader.app.backtesting import BacktestProgress, BacktestResult
     from trader.app.beginning import Made
     from trader.app.checking import Check
+    from trader.app.comparing import CompareResult
     from trader.app.debating import DebateResult
     from trader.app.replaying import ReplayResult
     from trader.app.running import RunResult
     from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
+    from trader.core.ports import DebateListener
 
 
 class App(Context):
@@ -37,17 +40,33 @@ class App(Context):
 
         return backtest(self, start=start, end=end, out=out, progress=progress)
 
-    def run_once(self, *, restart_market: bool = False) -> RunResult:
+    def run_once(
+        self, *, restart_market: bool = False, listener: DebateListener | None = None
+    ) -> RunResult:
         """Walk the embedded paper market to its next decision slot and act there."""
         from trader.app.running import run_once
 
-        return run_once(self, restart_market=restart_market)
+        return run_once(self, restart_market=restart_market, listener=listener)
 
-    def debate(self, symbol: str, as_of: datetime | None = None) -> DebateResult:
+    def answer_approval(
+        self, cycle_id: str, *, approved: bool, listener: DebateListener | None = None
+    ) -> RunResult:
+        """Approve or reject a GO that waits for a person, and finish its slot."""
+        from trader.app.running import answer_approval
+
+        return answer_approval(self, cycle_id, approved=approved, listener=listener)
+
+    def debate(
+        self,
+        symbol: str,
+        as_of: datetime | None = None,
+        *,
+        listener: DebateListener | None = None,
+    ) -> DebateResult:
         """Hold a debate about one symbol; nothing is ordered or recorded."""
         from trader.app.debating import debate
 
-        return debate(self, symbol, as_of)
+        return debate(self, symbol, as_of, listener=listener)
 
     def replay(self, cycle_id: str) -> ReplayResult:
         """Take a recorded decision again and compare."""
@@ -79,6 +98,12 @@ class App(Context):
 
         return journal(self, last)
 
+    def compare(self, a: str, b: str) -> CompareResult:
+        """What differs between two runs."""
+        from trader.app.comparing import compare
+
+        return compare(self, a, b)
+
     def doctor(self) -> tuple[Check, ...]:
         """Every check of this installation, with what to do about those that fail."""
         from trader.app.checking import checks
@@ -106,11 +131,30 @@ def open_app(
         overrides=overrides,
         environ=os.environ if environ is None else environ,
     )
-    app = App(loaded)
+    app = App(_pinned(loaded, os.environ if environ is None else environ))
     # numba writes compiled kernels beside the source unless told otherwise; an installation may be
     # read-only
     os.environ.setdefault("NUMBA_CACHE_DIR", str(app.state_dir / "numba"))
     return app
+
+
+def _pinned(loaded: LoadedConfig, environ: Mapping[str, str]) -> LoadedConfig:
+    """The configuration with the address that models are asked at, wherever it came from.
+
+    A run is known by its settings: an address that stayed in the environment would be lost.
+    """
+    config = loaded.config
+    if config.debate.mode != "llm" or config.models.base_url is not None:
+        return loaded
+    from agents.chat.endpoint import common_base_url
+
+    models = config.models.model_copy(update={"base_url": common_base_url(config.models, environ)})
+    origin = "OPENAI_BASE_URL" if environ.get("OPENAI_BASE_URL") else "default"
+    return replace(
+        loaded,
+        config=config.model_copy(update={"models": models}),
+        origins={**loaded.origins, "models.base_url": origin},
+    )
 
 
 def open_defaults(state_dir: Path | None) -> App:

@@ -13,8 +13,8 @@ from trader.app.context import Context
 from trader.app.debaters import Debaters
 from trader.core.canonical import Primitive, canonical_json, from_primitive, to_object
 from trader.core.config import Config
-from trader.core.decision import CycleRecord
-from trader.core.errors import StateError, TraderError, UsageError
+from trader.core.decision import CycleRecord, Debate
+from trader.core.errors import RecordingError, StateError, TraderError, UsageError
 from trader.core.market import Timeframe, session_of
 from trader.core.trading import money
 from trader.ledger.store import Ledger
@@ -63,7 +63,7 @@ def replay_cycle(app: Context, cycle_id: str) -> ReplayResult:
     want of the bars, is not reproduced. Raises UsageError when no ledger holds the cycle.
     """
     path, record, run, chain = _find(app.state_dir, cycle_id)
-    config = Config.model_validate(run["settings"])
+    config = app.under(run["settings"]).config
     comparisons = (
         chain,
         _compare_evidence(app.over(run["settings"]), config, record),
@@ -175,13 +175,30 @@ def _compare_evidence(app: Context, config: Config, record: CycleRecord) -> Comp
     return _same("evidence", (record.candidate, record.evidence), (again.candidate, again.evidence))
 
 
+def _debated_again(config: Config, record: CycleRecord, *, debated: bool) -> Debate:
+    """The debate from the record: model replies from the recordings, a person's answer as given."""
+    held = record.debate
+    calls = (*held.calls, *(held.hearing.calls if held.hearing else ()))
+    from agents.debate.concluding import answered
+
+    debaters = Debaters(config, recorded=calls)
+    deliberation = debaters.deliberation("debate" if debated else "nobody")
+    try:
+        again = deliberation.deliberate(
+            record.candidate, record.evidence, record.cycle_id, RecordedHistory(held.looked_up)
+        )
+    finally:
+        debaters.close()
+    return again if held.approval is None else answered(again, held.approval)
+
+
 def _compare_decision(
     config: Config, record: CycleRecord, *, debated: bool
 ) -> tuple[Comparison, ...]:
-    deliberation = Debaters(config).deliberation("debate" if debated else "nobody")
-    again = deliberation.deliberate(
-        record.candidate, record.evidence, record.cycle_id, RecordedHistory(record.looked_up)
-    )
+    try:
+        again = _debated_again(config, record, debated=debated)
+    except RecordingError as exc:
+        return (Comparison(part="transcript", equal=None, detail=f"not debated again: {exc}"),)
     risk = review(
         again.verdict,
         record.risk_inputs,

@@ -18,22 +18,34 @@ from trader.app.debaters import Debaters
 from trader.app.folder import locked, make_folder
 from trader.core.canonical import Primitive, to_object
 from trader.core.config import config_primitives
-from trader.core.decision import CycleRecord
-from trader.core.errors import DataIntegrityError, StateError, UsageError
+from trader.core.decision import Answer, AwaitedApproval, CycleRecord
+from trader.core.errors import (
+    ApprovalPendingError,
+    DataIntegrityError,
+    StateError,
+    UsageError,
+)
 from trader.core.market import from_ns
+from trader.core.ports import Approvals, DebateListener, Spend
 from trader.core.trading import Order, Position
 from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
+from trader.pipeline.cycle import SlotResult
 from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import Slot, next_slot, slots_between
 
 SCHEMA_VERSION = 1
-LEDGER, EXCHANGE = "ledger.db", "exchange.db"
+LEDGER, EXCHANGE, CHECKPOINTS = "ledger.db", "exchange.db", "checkpoints.db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What `trader run --paper --once` prints."""
+    """What `trader run --paper --once` prints.
+
+    slot     None while a GO of it waits for a person
+    awaiting  GOs that wait for `trader approve` or `trader reject`
+    spend    what model calls used
+    """
 
     schema_version: int
     run_id: str
@@ -42,7 +54,9 @@ class RunResult:
     session: date
     source: str
     notices: tuple[str, ...]
-    slot: SlotRecord
+    slot: SlotRecord | None
+    awaiting: tuple[AwaitedApproval, ...]
+    spend: Spend
     fills: tuple[BookedFill, ...]
     cycles: tuple[CycleRecord, ...]
     orders: tuple[Order, ...]
@@ -56,16 +70,22 @@ class RunResult:
         return to_object(self)
 
 
-def run_once(app: Context, *, restart_market: bool) -> RunResult:
+def run_once(
+    app: Context, *, restart_market: bool, listener: DebateListener | None = None
+) -> RunResult:
     """Walk the embedded market to its next slot, under the lock of the state folder.
 
-    Nothing is created or moved before configuration, bars and account were found to fit.
+    Nothing is created or moved before configuration, bars and account were found to fit. A slot in
+    which a GO still waits for a person is finished with the settings it was begun with; the GO has
+    expired.
     Raises LockHeldError when another run is at work, UsageError when the debate is switched off or
     the account trades another market, DataIntegrityError when the bars end before the next slot or
     are not those that the account has traded on, StateError when its files do not belong together.
     """
     if app.config.debate.mode == "off":
-        raise UsageError("trader run never trades without a debate: set debate.mode to rules")
+        raise UsageError(
+            "trader run never trades without a debate: set debate.mode to rules or llm"
+        )
     with locked(app.state_dir):
         notices = []
         if restart_market:
@@ -74,9 +94,60 @@ def run_once(app: Context, *, restart_market: bool) -> RunResult:
                 notices.append(
                     f"the market begins again; the earlier account was put aside in {kept}"
                 )
+        waiting = _awaited(app)
+        if waiting:
+            app = _as_begun(app)
+            names = ", ".join(waiting)
+            notices.append(f"nobody approved {names} in time: NO_GO, the slot is finished now")
         _require_fitting(app)
-        with paper_account(app) as account:
-            return _walk(app, account, notices)
+        with paper_account(app, approvals=Approvals(), listener=listener) as (account, debaters):
+            return _walk(app, account, debaters, notices)
+
+
+def answer_approval(
+    app: Context, cycle_id: str, *, approved: bool, listener: DebateListener | None = None
+) -> RunResult:
+    """Approve or reject a GO that waits, and finish its slot when nothing in it waits any more.
+
+    Raises UsageError when no such GO waits, LockHeldError when another run is at work.
+    """
+    with locked(app.state_dir):
+        waiting = _awaited(app)
+        if cycle_id not in waiting:
+            known = f"waiting: {', '.join(waiting)}" if waiting else "nothing waits for approval"
+            raise UsageError(f"{cycle_id[:80]} does not wait for approval; {known}")
+        app = _as_begun(app)
+        _require_fitting(app)
+        answers: dict[str, Answer] = {cycle_id: "approved" if approved else "rejected"}
+        approvals = Approvals(answers=answers, unanswered="waits")
+        with paper_account(app, approvals=approvals, listener=listener) as (account, debaters):
+            return _walk(app, account, debaters, [])
+
+
+def _awaited(app: Context) -> list[str]:
+    """Cycle ids of the unfinished slot whose GO was shown to a person and has no answer yet."""
+    if not (app.state_dir / LEDGER).exists():
+        return []
+    ledger = Ledger(app.state_dir / LEDGER, read_only=True)
+    try:
+        last = ledger.last("slot")
+        asked = [item.record_id for item in ledger.since(last.seq if last else 0, "approval")]
+    finally:
+        ledger.close()
+    return asked
+
+
+def _as_begun(app: Context) -> Context:
+    """The place with the settings of the newest run: those under which its slot was begun."""
+    ledger = Ledger(app.state_dir / LEDGER, read_only=True)
+    try:
+        last = ledger.last("approval")
+        begun = None if last is None else ledger.record("run", last.body["run_id"])
+    finally:
+        ledger.close()
+    if begun is None:
+        raise StateError("the ledger holds a request for approval without its run")
+    return app.under(begun.body["settings"])
 
 
 def _first_slot(app: Context) -> Slot:
@@ -130,7 +201,7 @@ def _require_same_past(app: Context, slot: Mapping[str, Any]) -> None:
             )
 
 
-def _walk(app: Context, account: Account, notices: list[str]) -> RunResult:
+def _walk(app: Context, account: Account, debaters: Debaters, notices: list[str]) -> RunResult:
     slot, cut_short = _next(app, account)
     _require_bars(app, slot.as_of, begun=True)
     if cut_short:
@@ -139,7 +210,17 @@ def _walk(app: Context, account: Account, notices: list[str]) -> RunResult:
         notices.append(
             "market time is simulated: each call walks the embedded market one decision slot on"
         )
-    result = account.cycle.run(slot)
+    result: SlotResult | None = None
+    awaited: tuple[AwaitedApproval, ...] = ()
+    try:
+        result = account.cycle.run(slot)
+        debaters.forget(cycle.cycle_id for cycle in result.cycles)
+    except ApprovalPendingError as exc:
+        awaited = exc.requests
+        for item in awaited:
+            if account.ledger.record("approval", item.cycle_id) is None:
+                body = {"run_id": account.cycle.run_id, "request": item}
+                account.ledger.append("approval", item.cycle_id, body)
     account.ledger.commit()
     portfolio = account.broker.portfolio()
     return RunResult(
@@ -150,9 +231,11 @@ def _walk(app: Context, account: Account, notices: list[str]) -> RunResult:
         session=slot.session,
         source=app.data.name,
         notices=tuple(notices),
-        slot=result.slot,
-        fills=result.fills,
-        cycles=result.cycles,
+        slot=result.slot if result else None,
+        awaiting=awaited,
+        spend=debaters.spend,
+        fills=result.fills if result else (),
+        cycles=result.cycles if result else (),
         orders=account.broker.orders(),
         positions=portfolio.positions,
         cash=portfolio.cash,
@@ -212,14 +295,23 @@ def market_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def paper_account(app: Context) -> Iterator[Account]:
+def paper_account(
+    app: Context, *, approvals: Approvals, listener: DebateListener | None
+) -> Iterator[tuple[Account, Debaters]]:
     """The paper account of the state folder, opened or begun; closed at the end.
 
     The caller holds the lock.
     """
     config = app.config
     ledger = Ledger(make_folder(app.state_dir) / LEDGER)
+    debaters = Debaters(
+        config,
+        listener=listener,
+        checkpoints=app.state_dir / CHECKPOINTS,
+        approvals=approvals if config.debate.approval else None,
+    )
     try:
+        deliberation = debaters.deliberation("debate")
         begun = next(ledger.records("run"), None)
         cash = starting_cash(config) if begun is None else Decimal(begun.body["cash"])
         body = run_body(
@@ -238,12 +330,13 @@ def paper_account(app: Context) -> Iterator[Account]:
             kernels=kernels(config.kernels.backend),
             start=_first_slot(app).since,
             cash=cash,
-            deliberation=Debaters(config).deliberation("debate"),
+            deliberation=deliberation,
             database=app.state_dir / EXCHANGE,
         )
-        yield account
+        yield account, debaters
         account.exchange.close()
     finally:
+        debaters.close()
         ledger.close()
 
 
@@ -251,7 +344,7 @@ def _put_aside(state_dir: Path) -> Path | None:
     """Move the account's files to a numbered folder; None when there is no account yet."""
     files = [
         path
-        for stem in (LEDGER, EXCHANGE)
+        for stem in (LEDGER, EXCHANGE, CHECKPOINTS)
         for path in (state_dir / stem, state_dir / f"{stem}-wal", state_dir / f"{stem}-shm")
         if path.exists()
     ]

@@ -332,6 +332,8 @@ def _sentence(kind: str, body: Mapping[str, Any]) -> str:
     if kind == "cycle":
         verdict = body["debate"]["verdict"]
         return f"{body['symbol']} {body['strategy']}: {verdict['rationale']}"
+    if kind == "approval":
+        return f"a person is asked: {body['request']['rationale']}"
     if kind == "intent":
         intent = body["intent"]
         return (

@@ -22,9 +22,10 @@ def embedded_client(exchange: Exchange) -> TradingClient:
     """The real alpaca-py client, wired to `exchange` inside this process; opens no socket."""
     from alpaca.trading.client import TradingClient
 
-    from trader.broker.exchange.transport import InProcess
+    from trader.broker.exchange.transport import DirectSession, InProcess
 
     client = TradingClient("PKEMBEDDED", "embedded", paper=True, url_override=EMBEDDED_URL)
+    client._session = DirectSession()
     return guarded(client, {EMBEDDED_URL: InProcess(exchange.handle)})
 
 

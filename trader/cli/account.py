@@ -1,23 +1,38 @@
-"""Commands about the paper account: run, status, orders, positions, journal."""
+"""Commands about the paper account: run, approve, reject, status, orders, positions, journal."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trader.cli.options import (
+    BaseUrlOption,
     DataOption,
+    FromRecordingOption,
+    ModelOption,
+    RecordOption,
+    RoundsOption,
     Shared,
     StrategyOption,
     SymbolsOption,
     add_command,
+    recording,
 )
+
+if TYPE_CHECKING:
+    from trader.app.running import RunResult
+
+CycleArgument = Annotated[
+    str, typer.Argument(metavar="CYCLE_ID", help="Id of the decision, as `trader run` printed it.")
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     add_command(app, run, epilog="Example: trader run --paper --once")
+    add_command(app, approve)
+    add_command(app, reject)
     add_command(app, status)
     add_command(app, orders)
     add_command(app, positions)
@@ -40,9 +55,20 @@ def run(
     data: DataOption = None,
     strategy: StrategyOption = None,
     symbols: SymbolsOption = None,
+    debate_by: Annotated[
+        str | None, typer.Option("--debate", metavar="rules|llm", help="Who debates.")
+    ] = None,
+    rounds: RoundsOption = None,
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Ask a person before a GO becomes an order.")
+    ] = False,
+    base_url: BaseUrlOption = None,
+    model: ModelOption = None,
+    record: RecordOption = False,
+    from_recording: FromRecordingOption = False,
 ) -> None:
     """Trade paper money at the embedded exchange, one decision slot a call."""
-    from trader.cli import output, telling
+    from trader.cli import output, panels
     from trader.core.errors import UsageError
 
     if not paper:
@@ -53,10 +79,43 @@ def run(
         data__source=data,
         strategies__enabled=strategy,
         symbols=symbols,
+        debate__mode=debate_by,
+        debate__rounds=rounds,
+        debate__approval="true" if approve else None,
+        debate__recording=recording(record=record, from_recording=from_recording),
+        models__base_url=base_url,
+        models__model=model,
     )
-    result = opened.run_once(restart_market=restart_market)
+    with panels.watching() as listener:
+        result = opened.run_once(restart_market=restart_market, listener=listener)
     output.notices(result.notices)
-    shared.show(result, telling.tell_run)
+    _show_run(shared, result)
+
+
+def approve(shared: Shared, cycle_id: CycleArgument) -> None:
+    """Approve a GO that waits: its order is sent, and the slot goes on."""
+    _answer(shared, cycle_id, approved=True)
+
+
+def reject(shared: Shared, cycle_id: CycleArgument) -> None:
+    """Reject a GO that waits: nothing is ordered, and the slot goes on."""
+    _answer(shared, cycle_id, approved=False)
+
+
+def _answer(shared: Shared, cycle_id: str, *, approved: bool) -> None:
+    from trader.cli import output, panels
+
+    opened = shared.open()
+    with panels.watching() as listener:
+        result = opened.answer_approval(cycle_id, approved=approved, listener=listener)
+    output.notices(result.notices)
+    _show_run(shared, result)
+
+
+def _show_run(shared: Shared, result: RunResult) -> None:
+    from trader.cli import telling
+
+    shared.show(result, lambda found: telling.tell_run(found, shared.again()))
 
 
 def status(shared: Shared) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from trader.cli import account, setup, study
+from trader.cli import account, audit, setup, study
 from trader.core.errors import (
     ApprovalPendingError,
     BudgetError,
@@ -41,7 +41,8 @@ EXIT_CODES: tuple[tuple[type[TraderError], int], ...] = (
 INTERNAL, INTERRUPTED, TERMINATED = 1, 130, 143
 LONGEST_LINE = 600
 EPILOG = (
-    "Exit codes: 0 ok, also when nothing was traded; 1 internal error; 2 usage; 3 configuration; "
+    "Exit codes: 0 ok, also when nothing was traded; 1 internal error, or a check that found a "
+    "difference; 2 usage; 3 configuration; "
     "4 endpoint or dependency unavailable; 5 data refused; 6 risk or budget refusal; "
     "7 state folder in use, not writable or damaged; 130 interrupted."
 )
@@ -100,6 +101,7 @@ def front_door(
 
 
 study.register(app)
+audit.register(app)
 account.register(app)
 setup.register(app)
 

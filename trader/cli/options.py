@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,28 @@ SymbolsOption = Annotated[
         metavar="A,B",
         help="Symbols; AAPL on the sample by default.",
         callback=lambda text: text.upper() if text else None,
+    ),
+]
+DebateOption = Annotated[
+    str | None, typer.Option("--debate", metavar="rules|llm|off", help="Who debates.")
+]
+RoundsOption = Annotated[
+    int | None, typer.Option("--rounds", help="Rebuttal rounds after the opening.")
+]
+BaseUrlOption = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="OpenAI-compatible server of the models."),
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Model that debates.")
+]
+RecordOption = Annotated[
+    bool, typer.Option("--record", help="Ask the models and keep their replies.")
+]
+FromRecordingOption = Annotated[
+    bool,
+    typer.Option(
+        "--from-recording", help="Answer from kept replies; no model is asked, no key is needed."
     ),
 ]
 
@@ -112,6 +135,19 @@ class Shared:
     quiet: bool
     verbose: int
 
+    def again(self) -> str:
+        """These options as they are typed, for a command about the same account."""
+        words = []
+        for option, value in (
+            ("--config", self.config),
+            ("--profile", self.profile),
+            ("--state-dir", self.state_dir),
+        ):
+            words += [] if value is None else [option, str(value)]
+        for setting in self.settings or ():
+            words += ["--set", setting]
+        return "".join(f" {shlex.quote(word)}" for word in words)
+
     def show(self, result: Shown, tell: Callable[[Any], None]) -> None:
         """Print a result: as JSON when that was asked for, else by `tell`."""
         from trader.cli import output
@@ -155,6 +191,13 @@ class Shared:
         return opened
 
 
+def recording(*, record: bool, from_recording: bool) -> str | None:
+    """The setting that the two options about recordings ask for; None when neither was given."""
+    if record and from_recording:
+        raise UsageError("--record and --from-recording exclude each other: name one")
+    return "write" if record else "read" if from_recording else None
+
+
 OPTION_OF = {
     "symbols": "--symbols",
     "data.source": "--data",
@@ -162,6 +205,10 @@ OPTION_OF = {
     "strategies.enabled": "--strategy",
     "debate.mode": "--debate",
     "debate.rounds": "--rounds",
+    "debate.recording": "--from-recording",
+    "debate.approval": "--approve",
+    "models.base_url": "--base-url",
+    "models.model": "--model",
     "account.cash": "--cash",
 }
 

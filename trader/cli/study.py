@@ -1,4 +1,4 @@
-"""Commands that look at history: backtest, debate, replay."""
+"""Commands that look at history: backtest, debate, replay, compare."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from typing import Annotated
 import typer
 
 from trader.cli.options import (
+    BaseUrlOption,
     DataOption,
+    DebateOption,
+    FromRecordingOption,
+    ModelOption,
+    RecordOption,
+    RoundsOption,
     Shared,
     StrategyOption,
     SymbolsOption,
     TimeframeOption,
     add_command,
+    recording,
 )
 from trader.core.errors import UsageError
 
@@ -28,6 +35,7 @@ def register(app: typer.Typer) -> None:
     add_command(
         app, replay, epilog="Example: trader replay bt-0123456789-20260302T1430-AAPL-atr_trend"
     )
+    add_command(app, compare, epilog="Example: trader compare bt-0123456789 paper")
 
 
 def a_day(option: str, text: str) -> date:
@@ -58,10 +66,12 @@ def backtest(
     timeframe: TimeframeOption = None,
     data: DataOption = None,
     strategy: StrategyOption = None,
-    debate_by: Annotated[
-        str | None, typer.Option("--debate", metavar="rules|off", help="Who debates.")
-    ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rebuttal rounds after the opening.")] = None,
+    debate_by: DebateOption = None,
+    rounds: RoundsOption = None,
+    base_url: BaseUrlOption = None,
+    model: ModelOption = None,
+    record: RecordOption = False,
+    from_recording: FromRecordingOption = False,
     cash: Annotated[float | None, typer.Option(help="Paper money at the start, USD.")] = None,
     out: Annotated[
         Path | None,
@@ -82,6 +92,9 @@ def backtest(
         strategies__enabled=strategy,
         debate__mode=debate_by,
         debate__rounds=rounds,
+        debate__recording=recording(record=record, from_recording=from_recording),
+        models__base_url=base_url,
+        models__model=model,
         account__cash=cash,
     )
     with progress.bar() as tell:
@@ -100,17 +113,29 @@ def debate(
     data: DataOption = None,
     timeframe: TimeframeOption = None,
     strategy: StrategyOption = None,
+    debate_by: DebateOption = None,
+    rounds: RoundsOption = None,
+    base_url: BaseUrlOption = None,
+    model: ModelOption = None,
+    record: RecordOption = False,
+    from_recording: FromRecordingOption = False,
 ) -> None:
     """Hold a debate about one symbol; nothing is ordered."""
-    from trader.cli import output, telling
+    from trader.cli import output, panels, telling
 
     opened = shared.open(
         data__source=data,
         data__timeframe=timeframe,
         strategies__enabled=strategy,
+        debate__mode=debate_by,
+        debate__rounds=rounds,
+        debate__recording=recording(record=record, from_recording=from_recording),
+        models__base_url=base_url,
+        models__model=model,
     )
     moment = None if as_of is None else a_moment("--as-of", as_of)
-    result = opened.debate(symbol.upper(), moment)
+    with panels.watching() as listener:
+        result = opened.debate(symbol.upper(), moment, listener=listener)
     output.notices(result.notices)
     shared.show(result, telling.tell_debates)
 
@@ -129,3 +154,19 @@ def replay(
     shared.show(result, telling.tell_replay)
     if any(part.equal is False for part in result.comparisons):
         raise typer.Exit(1)
+
+
+def compare(
+    shared: Shared,
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="A run: its id, paper, archive/N, or the folder of a report."
+        ),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The run to compare it with.")],
+) -> None:
+    """Show what differs between two runs: settings, columns, and where decisions changed."""
+    from trader.cli import compare_words
+
+    shared.show(shared.open().compare(a, b), compare_words.tell_compare)

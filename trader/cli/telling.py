@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from trader.cli.output import lines, table
+from trader.cli.output import lines, printable, table, usd
 from trader.core.decision import debater_words
 
 if TYPE_CHECKING:
@@ -15,8 +15,23 @@ if TYPE_CHECKING:
     from trader.app.running import RunResult
     from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
     from trader.core.config import Setting
-    from trader.core.decision import Candidate, Claim, Debate
+    from trader.core.decision import (
+        Argument,
+        Candidate,
+        ChatCall,
+        Claim,
+        Debate,
+        Rebuttal,
+        Weighing,
+    )
+    from trader.core.ports import Spend
 
+LONGEST = 2_000  # characters of one text; a reply may hold no more
+APPROVALS = {
+    "approved": "a person approved it",
+    "rejected": "a person rejected it",
+    "expired": "nobody answered the request for approval in time",
+}
 MARKS = {"verified": "✓", "contradicted": "✗", "unverifiable": "?", "unchecked": " "}
 
 
@@ -29,39 +44,126 @@ def tell_debates(result: DebateResult) -> None:
     for held in result.debates:
         values = {fact.evidence_id: f"{fact.name} {_value(fact.value)}" for fact in held.evidence}
         tell_debate(held.candidate, held.debate, values)
+    if result.spend.calls:
+        lines("")
+        tell_spend(result.spend)
+
+
+def said(words: str, longest: int = LONGEST) -> str:
+    """Someone's words on one line, without characters that would steer a terminal."""
+    flat = " ".join(words.split())
+    return printable(flat if len(flat) <= longest else f"{flat[: longest - 1]}…")
+
+
+def levels(entry: float | None, stop: float | None, target: float | None) -> str:
+    """Prices of a trade, USD per share."""
+    aim = "no target" if target is None else f"target {target:,.2f}"
+    return f"entry {usd(entry)}, stop {usd(stop)}, {aim}"
+
+
+def tell_spend(spend: Spend) -> None:
+    """What model calls used; nothing where no model was asked."""
+    if spend.calls:
+        calls = f"{spend.calls} call{'s' * (spend.calls > 1)}"
+        counted = f" ({spend.estimated} of them estimated)" if spend.estimated else ""
+        lines(
+            f"models {calls}{counted}, {spend.input_tokens:,} tokens in, "
+            f"{spend.output_tokens:,} out, {spend.cost:.4f} USD"
+        )
 
 
 def tell_debate(candidate: Candidate, debate: Debate, values: Mapping[str, str]) -> None:
-    """One debate: both sides in turn, the rule table, the verdict.
+    """One debate: both sides in turn, the rule table, the verdict; of a failed one what was said.
 
     values  evidence id -> name and value
     """
     signal, verdict = candidate.signal, debate.verdict
     lines("", f"── {signal.symbol} {signal.strategy}: {signal.reason}")
-    lines(f"   debated by {debater_words(debate.debater)}")
-    for turn, argument in enumerate(debate.arguments):
-        lines("", f"BULL  {argument.thesis}")
-        _claims(argument.claims, values)
-        if turn < len(debate.rebuttals):
-            rebuttal = debate.rebuttals[turn]
-            lines(f"BEAR  attacks “{rebuttal.weakest_claim}”", f"      {rebuttal.counter}")
-            _claims(rebuttal.claims, values)
+    lines(f"   debated by {debater_words(debate.debater)}{_calls(debate.calls)}")
+    if debate.fallback:
+        lines(f"   rules debated in place of the model: {said(debate.fallback)}")
+    _turns(debate.arguments, debate.rebuttals, values)
     lines("")
+    _weighing(debate.weighing)
+    if any(side.weight < 1.0 for side in debate.sides):
+        weights = "; ".join(
+            f"{side.role} {side.weight:.2f} ({side.verified} true, {side.contradicted} false, "
+            f"{side.unverifiable} unverifiable)"
+            for side in debate.sides
+        )
+        lines(f"weights of the sides: {weights}")
     table(
         "ARBITRATOR",
         ("rule", "value", "limit", ""),
-        [(r.rule, r.value, r.limit, "pass" if r.passed else "FAIL") for r in verdict.rules],
+        [
+            (said(rule.rule), said(rule.value), said(rule.limit), "pass" if rule.passed else "FAIL")
+            for rule in verdict.rules
+        ],
         left=range(4),
     )
-    lines(f"{verdict.rationale}")
+    lines(f"{said(verdict.rationale)}")
     if verdict.flags:
         lines(f"flags: {', '.join(str(flag.code) for flag in verdict.flags)}")
+    explained = {rule.code for rule in verdict.rules if not rule.passed}
+    for flag in verdict.flags:
+        if flag.code not in explained:
+            lines(f"       {flag.code}: {said(flag.detail)}")
+    if debate.approval is not None:
+        lines(APPROVALS[debate.approval])
+    _hearing(debate, values)
+
+
+def _calls(calls: Sequence[ChatCall]) -> str:
+    """How many calls to which models, where models were asked."""
+    if not calls:
+        return ""
+    models = dict.fromkeys(f"{call.role} {call.model}" for call in calls)
+    return f"; {len(calls)} model call{'s' * (len(calls) > 1)}: {', '.join(models)}"
+
+
+def _turns(
+    arguments: Sequence[Argument], rebuttals: Sequence[Rebuttal], values: Mapping[str, str]
+) -> None:
+    for turn, argument in enumerate(arguments):
+        lines("", f"BULL  {said(argument.thesis)}")
+        _claims(argument.claims, values)
+        if turn < len(rebuttals):
+            rebuttal = rebuttals[turn]
+            lines(
+                f"BEAR  attacks “{said(rebuttal.weakest_claim)}”",
+                f"      {said(rebuttal.counter)}",
+            )
+            _claims(rebuttal.claims, values)
+
+
+def _weighing(weighing: Weighing | None) -> None:
+    if weighing is not None:
+        on = ", ".join(weighing.decisive) or "nothing"
+        lines(
+            f"ARBITRATOR weighs: {weighing.decision} at {weighing.confidence:.2f}, rests on {on}",
+            f"      {said(weighing.rationale)}",
+            "",
+        )
+
+
+def _hearing(debate: Debate, values: Mapping[str, str]) -> None:
+    """The debate held again with foreign texts in it, where there was one."""
+    heard = debate.hearing
+    if heard is None:
+        return
+    lines("", f"HEARING of the foreign texts{_calls(heard.calls)}")
+    _turns(heard.arguments, heard.rebuttals, values)
+    lines("")
+    _weighing(heard.weighing)
+    lines(f"HEARING ends in {said(heard.verdict.rationale)}")
 
 
 def _claims(claims: Iterable[Claim], values: Mapping[str, str]) -> None:
     for claim in claims:
         quoted = "; ".join(f"{key} {values.get(key, 'unknown')}" for key in claim.evidence_ids)
-        lines(f"    {MARKS[claim.status]} {claim.text}  [{quoted}]")
+        lines(f"    {MARKS[claim.status]} {said(claim.text)}  [{said(quoted)}]")
+        if claim.status in ("contradicted", "unverifiable"):
+            lines(f"      {claim.status}: {said(claim.detail)}")
 
 
 def _value(value: float | None) -> str:
@@ -73,7 +175,7 @@ def tell_replay(result: ReplayResult) -> None:
     record = result.record
     lines(
         f"{result.cycle_id}: {record.debate.verdict.decision}, recorded in {result.ledger}",
-        record.debate.verdict.rationale,
+        said(record.debate.verdict.rationale),
         "",
     )
     for part in result.comparisons:
@@ -84,25 +186,20 @@ def tell_replay(result: ReplayResult) -> None:
     lines("reproduced" if result.reproduced else outcome)
 
 
-def tell_run(result: RunResult) -> None:
-    """The slot: market time, what happened, every debate, the account."""
-    slot = result.slot
+def tell_run(result: RunResult, again: str = "") -> None:
+    """The slot: market time, what happened, every debate, what waits for approval, the account.
+
+    again  options with which the next command finds the same account
+    """
     lines(
         f"PAPER  market time {result.market_time:%Y-%m-%d %H:%M} UTC, simulated ({result.source})",
     )
-    for symbol, reason in slot.refused.items():
-        lines(f"no decision about {symbol}: {reason}")
-    for booked in result.fills:
-        fill = booked.fill
-        lines(f"filled {fill.side} {fill.quantity} {fill.symbol} at {fill.price} ({booked.reason})")
-    for leave in slot.exits:
-        lines(f"leaving {leave.symbol} ({leave.strategy}): {leave.reason} {leave.problem}".rstrip())
-    for skipped in slot.skipped:
-        lines(f"not debated: {skipped.symbol} {skipped.strategy}, {skipped.reason}")
+    _happened(result)
+    refusals = result.slot.refusals if result.slot else {}
     for cycle in result.cycles:
         values = {fact.evidence_id: f"{fact.name} {_value(fact.value)}" for fact in cycle.evidence}
         tell_debate(cycle.candidate, cycle.debate, values)
-        refusal = slot.refusals.get(cycle.cycle_id, "")
+        refusal = refusals.get(cycle.cycle_id, "")
         if refusal:
             lines(f"order  refused by the broker: {refusal}")
         elif cycle.intent is not None:
@@ -115,15 +212,41 @@ def tell_run(result: RunResult) -> None:
         for flag in cycle.risk.reasons:
             lines(f"gate   {flag.code}: {flag.detail}")
         lines(f"cycle  {cycle.cycle_id}")
-    if not result.cycles:
+    for waiting in result.awaiting:
+        words = levels(waiting.entry_price, waiting.stop_price, waiting.target_price)
+        ratio = waiting.reward_risk_ratio
+        offers = "" if ratio is None else f", offers {ratio:.2f} for each 1 at risk"
+        lines(
+            "",
+            f"WAITS for your approval: buy {waiting.symbol} ({waiting.strategy}), {words}{offers}",
+            f"      {said(waiting.rationale)}",
+            f"      trader approve {waiting.cycle_id}{again}",
+            f"      trader reject {waiting.cycle_id}{again}",
+        )
+    if not result.cycles and not result.awaiting:
         lines("no signal fired in this slot")
     held = ", ".join(f"{p.quantity} {p.symbol} at {p.current_price}" for p in result.positions)
     lines(
         "",
         f"holds  {held or 'nothing'}",
         f"equity {result.equity:,.2f} USD, cash {result.cash:,.2f} USD",
-        f"ledger head {result.ledger_head[:16]}",
     )
+    tell_spend(result.spend)
+    lines(f"ledger head {result.ledger_head[:16]}")
+
+
+def _happened(result: RunResult) -> None:
+    """What happened besides debates; only the fills while the slot waits for a person."""
+    slot = result.slot
+    for symbol, reason in slot.refused.items() if slot else ():
+        lines(f"no decision about {symbol}: {reason}")
+    for booked in result.fills:
+        fill = booked.fill
+        lines(f"filled {fill.side} {fill.quantity} {fill.symbol} at {fill.price} ({booked.reason})")
+    for leave in slot.exits if slot else ():
+        lines(f"leaving {leave.symbol} ({leave.strategy}): {leave.reason} {leave.problem}".rstrip())
+    for skipped in slot.skipped if slot else ():
+        lines(f"not debated: {skipped.symbol} {skipped.strategy}, {skipped.reason}")
 
 
 def tell_status(view: StatusView) -> None:

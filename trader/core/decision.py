@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Literal
@@ -144,7 +144,7 @@ class Claim:
 
     evidence_ids  the fact itself first; for a comparison with another fact, that one second;
                   for a crossing: now, before, and where the line moves too: line now, line before
-    upper_value   the upper end of `between`
+    upper_value   the upper end of `between`; the line of a count where no second fact is one
     when          the past it speaks of: a session (2026-03-02), a period (2026-01-02..2026-03-02),
                   `since 2026-01-02` or `last 20` (sessions up to now); None: the decision's own bar
     """
@@ -229,7 +229,7 @@ class Verdict:
 class ChatCall:
     """One call to a model: what was asked (by content hash) and what came back (by hash).
 
-    reply_sha256  of the reply's text, or of the words of the failure
+    reply_sha256  of the kind of outcome and its words, reply or failure
     """
 
     role: Role
@@ -278,11 +278,30 @@ class Hearing:
     calls: tuple[ChatCall, ...]
 
 
+Answer = Literal["approved", "rejected", "expired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitedApproval:
+    """A GO that waits for a person; prices in USD per share."""
+
+    cycle_id: str
+    as_of: datetime
+    symbol: str
+    strategy: str
+    entry_price: float | None
+    stop_price: float | None
+    target_price: float | None
+    reward_risk_ratio: float | None
+    rationale: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debate:
     """A debate that was held: who spoke, what was said in order, and the verdict.
 
     calls     calls to models, in order; none when rules debated
+    looked_up questions to the past that were asked -> answers, None for none
     hearing   held after a GO when the evidence holds foreign texts
     fallback  why rules debated in place of models; empty when they did not
     approval  what a person answered, where a person was asked
@@ -297,7 +316,8 @@ class Debate:
     calls: tuple[ChatCall, ...] = ()
     hearing: Hearing | None = None
     fallback: str = ""
-    approval: Literal["approved", "rejected", "expired"] | None = None
+    approval: Answer | None = None
+    looked_up: Mapping[str, float | None] = field(default_factory=dict)
 
 
 def debater_words(debater: str) -> str:
@@ -342,7 +362,6 @@ class CycleRecord:
     """One decision, GO or NO_GO, with all that is needed to take it again.
 
     open_buy_value_seen  USD of buys waiting in this symbol when the evidence was gathered
-    looked_up            questions to the past that claims asked -> answers, None for none
     """
 
     cycle_id: str
@@ -354,52 +373,10 @@ class CycleRecord:
     candidate: Candidate
     open_buy_value_seen: Decimal
     evidence: tuple[Evidence, ...]
-    looked_up: Mapping[str, float | None]
     debate: Debate
     risk_inputs: RiskInputs
     risk: RiskDecision
     intent: OrderIntent | None
-
-
-Statistic = Literal[
-    "value",
-    "highest",
-    "lowest",
-    "session_of_highest",
-    "session_of_lowest",
-    "count_above",
-    "count_below",
-    "count_up",
-    "count_down",
-    "sessions",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastQuestion:
-    """A number of the past that a claim quotes; the period ends at `last`, both ends included.
-
-    field  open, high, low, close, volume, or the name of an indicator among the evidence
-    first  None together with `bars`: that many sessions up to and with `last`
-    last   None: the newest session known at the decision
-    line, line_field  what a session is compared with in a count: a number, or another field
-    """
-
-    statistic: Statistic
-    field: str
-    first: date | None = None
-    last: date | None = None
-    bars: int | None = None
-    line: float | None = None
-    line_field: str | None = None
-
-    @property
-    def key(self) -> str:
-        """One line that names the question, for the record."""
-        period = f"{self.first or ''}..{self.last or ''}"
-        words = [self.statistic, self.field, period, f"{self.bars or ''}"]
-        line = self.line_field or ("" if self.line is None else repr(self.line))
-        return " ".join([*words, line]).strip()
 
 
 class EvidenceIndex:

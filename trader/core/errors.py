@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trader.core.decision import ChatCall
+    from trader.core.decision import AwaitedApproval, ChatCall
 
 
 class TraderError(Exception):
@@ -76,7 +76,11 @@ class RecordingError(TraderError):
 
 
 class ApprovalPendingError(TraderError):
-    """A debate ended in GO and waits for a person; the slot is not finished."""
+    """Debates ended in GO and wait for a person (`requests`); the slot is not finished."""
+
+    def __init__(self, *requests: AwaitedApproval) -> None:
+        super().__init__(f"waiting for approval: {', '.join(item.cycle_id for item in requests)}")
+        self.requests = requests
 
 
 class BudgetError(TraderError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Protocol
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from trader.core.canonical import Primitive
 from trader.core.decision import (
+    Answer,
     Argument,
     Candidate,
     ChatCall,
     Debate,
     Evidence,
     EvidenceIndex,
-    PastQuestion,
     Rebuttal,
     RiskFlag,
     Role,
@@ -28,6 +28,7 @@ from trader.core.decision import (
     Weighing,
 )
 from trader.core.market import BarSeries, Timeframe
+from trader.core.past import PastQuestion
 from trader.core.trading import Fill, Order, OrderIntent, Portfolio
 
 
@@ -252,6 +253,23 @@ class DebateEvent:
 
 
 DebateListener = Callable[[DebateEvent], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approvals:
+    """What becomes of GOs that wait for a person.
+
+    answers     cycle id -> answer
+    unanswered  what an older request without an answer comes to: `expired`, or it goes on waiting
+    """
+
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    unanswered: Literal["expired", "waits"] = "expired"
+
+    def answer(self, cycle_id: str) -> Answer | None:
+        """The answer to a request that was made before; None while it waits."""
+        fallback: Answer | None = "expired" if self.unanswered == "expired" else None
+        return self.answers.get(cycle_id, fallback)
 
 
 class Deliberation(Protocol):

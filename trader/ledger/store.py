@@ -1,9 +1,9 @@
 """Append-only SQLite records, each carrying the hash of the one before.
 
-One row per event: `run`, `slot`, `cycle`, `intent`, `order`, `fill`, `result`. The hash of a row is
-SHA-256(previous hash + kind + record id + canonical JSON of the body), so that no row can be
-changed, dropped or put in between unseen. Host facts and durations are kept in `telemetry`, outside
-the chain.
+One row per event: `run`, `slot`, `cycle`, `approval`, `intent`, `order`, `fill`, `result`. The hash
+of a row is SHA-256(previous hash + kind + record id + canonical JSON of the body), so that no row
+can be changed, dropped or put in between unseen. Host facts and durations are kept in `telemetry`,
+outside the chain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,7 +178,7 @@ class Ledger:
         marks = ",".join("?" for _ in kinds)
         where = f"WHERE kind IN ({marks})" if kinds else ""
         query = f"SELECT seq, kind, record_id, body, hash FROM records {where} ORDER BY seq"  # noqa: S608
-        for seq, kind, record_id, body, digest in self._db.execute(query, kinds):
+        for seq, kind, record_id, body, digest in self._rows(query, kinds):
             yield self._read(seq, kind, record_id, body, digest)
 
     def since(self, seq: int, kind: str) -> Iterator[Record]:
@@ -187,15 +187,26 @@ class Ledger:
             "SELECT seq, kind, record_id, body, hash FROM records WHERE seq > ? AND kind = ? "
             "ORDER BY seq"
         )
-        for row in self._db.execute(query, (seq, kind)):
+        for row in self._rows(query, (seq, kind)):
             yield self._read(*row)
+
+    def _rows(self, query: str, given: Sequence[object] = ()) -> Iterator[Any]:
+        """Rows of a query; StateError for a file that is broken in its middle."""
+        rows = None
+        while True:
+            try:
+                rows = rows or self._db.execute(query, given)
+                row = next(rows, None)
+            except sqlite3.Error as exc:
+                raise StateError(f"the ledger {self.path} cannot be read: {exc}") from exc
+            if row is None:
+                return
+            yield row
 
     def record(self, kind: str, record_id: str) -> Record | None:
         """One record, or None."""
-        row = self._db.execute(
-            "SELECT seq, body, hash FROM records WHERE kind = ? AND record_id = ?",
-            (kind, record_id),
-        ).fetchone()
+        query = "SELECT seq, body, hash FROM records WHERE kind = ? AND record_id = ?"
+        row = next(self._rows(query, (kind, record_id)), None)
         if row is None:
             return None
         return self._read(row[0], kind, record_id, row[1], row[2])
@@ -209,9 +220,8 @@ class Ledger:
 
     def last(self, kind: str) -> Record | None:
         """The newest record of a kind, or None."""
-        row = self._db.execute(
-            "SELECT record_id FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1", (kind,)
-        ).fetchone()
+        query = "SELECT record_id FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1"
+        row = next(self._rows(query, (kind,)), None)
         return self.record(kind, row[0]) if row else None
 
     def verify(self) -> int:
@@ -220,7 +230,7 @@ class Ledger:
         Raises StateError naming the first record that does not fit.
         """
         previous, count = GENESIS, 0
-        rows = self._db.execute(
+        rows = self._rows(
             "SELECT seq, kind, record_id, body, previous, hash FROM records ORDER BY seq"
         )
         for seq, kind, record_id, body, said, digest in rows:

@@ -123,6 +123,7 @@ class Candidates:
             bars_behind=bars_behind(series, self._calendar, slot),
             costs=settings.costs,
             indicators=settings.indicators,
+            limits=settings.limits,
             kernels=self._kernels,
             periods_per_year=PERIODS_PER_YEAR[settings.timeframe],
         )
@@ -136,7 +137,7 @@ class Candidates:
                 fired=fired,
             ),
             evidence=evidence,
-            history=BarHistory(series, self._kernels),
+            history=BarHistory(series, self._kernels, atr=atr),
             account=account,
             bars=series,
             atr=newest,

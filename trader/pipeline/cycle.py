@@ -12,8 +12,13 @@ import numpy as np
 from strategies.kernels.dispatch import KernelSet
 from trader.core.canonical import from_primitive
 from trader.core.clock import SessionCalendar
-from trader.core.decision import CycleRecord, Debate, Decision, RiskInputs
-from trader.core.errors import DataIntegrityError, EndpointError, OrderRefusedError
+from trader.core.decision import AwaitedApproval, CycleRecord, Debate, Decision, RiskInputs
+from trader.core.errors import (
+    ApprovalPendingError,
+    DataIntegrityError,
+    EndpointError,
+    OrderRefusedError,
+)
 from trader.core.market import BarSeries, from_ns, to_ns
 from trader.core.ports import Broker, Crossings, Deliberation, MarketData, SimulatedMarket, Strategy
 from trader.core.trading import Order, Portfolio, Side, money
@@ -87,7 +92,11 @@ class Cycle:
         return self._settings.run_id
 
     def run(self, slot: Slot) -> SlotResult:
-        """One slot, in the order that never changes: what happened, then exits, then entries."""
+        """One slot, in the order that never changes: what happened, then exits, then entries.
+
+        Raises ApprovalPendingError when a GO waits for a person; exits are done then, entries and
+        the slot's record are left to the run that finishes it.
+        """
         if self._market is not None:
             self._market.advance(slot.as_of)
         resolved = self._orders.resolve(slot.as_of)
@@ -302,15 +311,7 @@ class Cycle:
 
         waiting  USD that open buys may still cost, by symbol
         """
-        held = [
-            (
-                item,
-                self._deliberation.deliberate(
-                    item.candidate, item.evidence, item.cycle_id, item.history
-                ),
-            )
-            for item in prepared
-        ]
+        held = self._debate(prepared)
         held.sort(key=lambda pair: _rank(*pair))
         waiting = dict(waiting)
         # Every decision of the slot and its intents are known together or not at all: a run that
@@ -323,6 +324,25 @@ class Cycle:
                 with suppress(OrderRefusedError, EndpointError):
                     self._orders.send(record.intent)
         return records
+
+    def _debate(self, prepared: Sequence[Prepared]) -> list[tuple[Prepared, Debate]]:
+        """Debate every candidate; ApprovalPendingError when any of them waits for a person.
+
+        All are debated before that is told: a person is asked once for the whole slot.
+        """
+        held: list[tuple[Prepared, Debate]] = []
+        awaited: list[AwaitedApproval] = []
+        for item in prepared:
+            try:
+                debate = self._deliberation.deliberate(
+                    item.candidate, item.evidence, item.cycle_id, item.history
+                )
+                held.append((item, debate))
+            except ApprovalPendingError as exc:
+                awaited.extend(exc.requests)
+        if awaited:
+            raise ApprovalPendingError(*awaited)
+        return held
 
     def _decide(
         self, item: Prepared, debate: Debate, portfolio: Portfolio, waiting: dict[str, Decimal]
@@ -365,7 +385,6 @@ class Cycle:
             candidate=item.candidate,
             open_buy_value_seen=item.account.open_buy_value_symbol,
             evidence=item.evidence,
-            looked_up=dict(item.history.answers),
             debate=debate,
             risk_inputs=inputs,
             risk=risk,

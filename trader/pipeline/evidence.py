@@ -15,10 +15,11 @@ from strategies.indicators.library import library_indicator
 from strategies.kernels.dispatch import KernelSet
 from trader.core.costs import Costs
 from trader.core.decision import Evidence, EvidenceKind, Signal
-from trader.core.market import BarSeries, from_ns
+from trader.core.market import BarSeries, from_ns, session_of
 from trader.core.ports import Strategy
 from trader.core.trading import Portfolio
 from trader.pipeline.levels import Levels, TrackRecord, target_levels
+from trader.risk.gate import RiskLimits
 
 YEAR_OF_BARS = 252
 
@@ -81,6 +82,7 @@ def gather(
     indicators: Sequence[str],
     kernels: KernelSet,
     periods_per_year: float,
+    limits: RiskLimits,
 ) -> tuple[Evidence, ...]:
     """Evidence for one candidate.
 
@@ -89,6 +91,7 @@ def gather(
     atr          [T] USD, aligned with bars
     bars_behind  expected bars that are missing at the end
     indicators   further indicators of the `ta` library, by name
+    limits       those of the risk gate
     """
     facts = _Facts(bars.symbol, signal.as_of, from_ns(bars.available_at[-1]))
     _prices(facts, bars, bars_behind)
@@ -96,9 +99,11 @@ def gather(
     _statistics(facts, bars, kernels, periods_per_year)
     _rule(facts, bars, strategy, index)
     _account(facts, account)
-    _levels(facts, levels)
+    _levels(facts, levels, _last(atr))
     _track(facts, signal, record)
     _targets(facts, bars, levels, record, costs)
+    _sessions(facts, bars, index)
+    _limits(facts, limits)
     _library(facts, bars, indicators)
     return tuple(facts.found)
 
@@ -244,6 +249,7 @@ def _rule(facts: _Facts, bars: BarSeries, strategy: Strategy, index: int) -> Non
     if strategy.entry_rule is None:
         return
     seen = strategy.features(bars, index)
+    rule = ", ".join(f"{name} {value:g}" for name, value in strategy.parameters.items())
     for side, feature in zip(("value", "line"), strategy.entry_rule, strict=True):
         for suffix in ("", "_previous"):
             facts.add(
@@ -252,7 +258,7 @@ def _rule(facts: _Facts, bars: BarSeries, strategy: Strategy, index: int) -> Non
                 seen.get(f"{feature}{suffix}"),
                 "points",
                 f"strategies.{strategy.name}",
-                text=feature.replace("_", " "),
+                text=f"{feature}, {rule}".replace("_", " "),
             )
 
 
@@ -271,13 +277,14 @@ def _account(facts: _Facts, account: AccountView) -> None:
         facts.add("portfolio", name, value, unit, "broker", known_at=at)
 
 
-def _levels(facts: _Facts, levels: Levels) -> None:
-    for name, value in (
-        ("entry_price", levels.entry),
-        ("stop_price", levels.stop),
-        ("risk_per_share", levels.risk),
+def _levels(facts: _Facts, levels: Levels, atr: float | None) -> None:
+    distance = _ratio(levels.risk, atr)
+    for name, value, text in (
+        ("entry_price", levels.entry, ""),
+        ("stop_price", levels.stop, f"{distance:.2g} ATR below the entry" if distance else ""),
+        ("risk_per_share", levels.risk, ""),
     ):
-        facts.add("level", name, value, "USD", "pipeline.levels")
+        facts.add("level", name, value, "USD", "pipeline.levels", text=text)
     facts.add("level", "risk_fraction", levels.risk / levels.entry, "fraction", "pipeline.levels")
 
 
@@ -315,6 +322,22 @@ def _targets(
         facts.add(
             "track_record", f"expected_value_{name}", chance * ratio - (1.0 - chance), "R", source
         )
+
+
+def _sessions(facts: _Facts, bars: BarSeries, index: int) -> None:
+    """The newest session and the one of the signal's bar, as yyyymmdd."""
+    for name, at in (("session", -1), ("signal_session", index)):
+        day = session_of(from_ns(bars.timestamp[at]))
+        facts.add("technical", name, float(f"{day:%Y%m%d}"), "date", f"bars:{bars.source}")
+
+
+def _limits(facts: _Facts, limits: RiskLimits) -> None:
+    for name, value, unit in (
+        ("limit_reward_risk", limits.min_reward_risk, "ratio"),
+        ("limit_position_weight", limits.max_position_weight, "fraction"),
+        ("limit_risk_per_trade", limits.risk_per_trade, "fraction"),
+    ):
+        facts.add("portfolio", name, value, unit, "risk.gate")
 
 
 def _library(facts: _Facts, bars: BarSeries, indicators: Sequence[str]) -> None:

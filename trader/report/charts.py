@@ -20,9 +20,9 @@ from trader.report.markup import Html, join, tag
 from trader.report.wording import MINUS, day, minute, number, percent
 
 WIDTH = 1000
-EQUITY_HEIGHT, DRAWDOWN_HEIGHT = 300, 150  # pixels
+EQUITY_HEIGHT, DRAWDOWN_HEIGHT = 300, 170  # pixels; end labels of five lines fit
 LABEL_HEIGHT = 31  # pixels of an end label of two lines
-LINE_STYLES = 4  # .line0 … .line3 in style.css, each with its own dashes
+LINE_STYLES = 5  # .line0 … .line4 in style.css, each with its own dashes
 FINEST_DRAWN = 1200  # points; longer curves are drawn by the extremes of each stretch
 MOST_DATES = 7
 MOST_NARROW_DATES = 4  # on a narrow screen every other one of more is left out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trader.core.decision import CycleRecord, Decision, debater_words
 from trader.report.facts import DebateView, between, evidence_section
 from trader.report.markup import Html, anchor, join, tag
-from trader.report.rounds import rounds_section
+from trader.report.rounds import calls_section, hearing_section, rounds_section
 from trader.report.ruling import gate_section, order_section, verdict_section
 from trader.report.wording import absent, coloured, measured, minute, number, plain, price, stamp
 
@@ -23,8 +23,10 @@ def debate_block(view: DebateView) -> Html:
             _signal(view),
             rounds_section(view, facts),
             verdict_section(view, facts),
+            hearing_section(view, cycle.debate.hearing, facts),
             tag("div", gate_section(view, facts), order_section(view), class_="pair"),
             evidence_section(view),
+            calls_section(cycle.debate),
             _provenance(cycle),
             class_="body",
         ),
@@ -41,7 +43,12 @@ def _summary(view: DebateView, *, go: bool) -> Html:
         tag("span", verdict.decision.value, class_="verdict"),
         tag("span", stamp(cycle.as_of, with_time=view.with_time), class_="when"),
         tag("b", cycle.symbol),
-        tag("span", plain(cycle.strategy), class_="strategy"),
+        tag(
+            "span",
+            plain(cycle.strategy),
+            tag("small", " rules in place of the model") if cycle.debate.fallback else "",
+            class_="strategy",
+        ),
         tag(
             "span",
             "reward:risk ",

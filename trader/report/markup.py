@@ -9,8 +9,12 @@ from urllib.parse import quote
 
 Attribute = str | int | bool | None
 
-# what no HTML page may hold: control characters, and halves of characters that UTF-8 cannot write
-UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+# what no page of ours may hold: control characters, halves of characters that UTF-8 cannot write,
+# and marks that turn the direction of what is read, or show nothing
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
+    "\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+)
 
 
 class Html(str):
@@ -61,7 +65,7 @@ def link(target: str, *children: str, **attributes: Attribute) -> Html:
 
 
 def printable(page: str) -> str:
-    """The page with every character that HTML or UTF-8 cannot hold shown as U+FFFD."""
+    """The page with every character that it may not hold shown as U+FFFD."""
     return UNPRINTABLE.sub("�", page)
 
 

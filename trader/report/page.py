@@ -10,13 +10,17 @@ from trader.report.debates import debate_block
 from trader.report.facts import DebateView
 from trader.report.markup import Html, join, printable, tag, void
 from trader.report.sections import filter_choices, foot, funnel, head, results, trades
+from trader.report.worth import confidence_section, refusals_section, worth_section
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 SECTIONS = (
+    ("worth", "Does the debate earn its cost?"),
     ("results", "Results"),
     ("curves", "Equity and drawdown"),
     ("funnel", "Funnel"),
     ("trades", "Trades"),
+    ("refusals", "Refusals followed to their end"),
+    ("confidence", "Confidence and outcome"),
     ("debates", "Debates"),
 )
 
@@ -28,10 +32,13 @@ def write_page(contents: ReportContents) -> str:
     """
     with_time = intraday(contents.times)
     bodies = {
+        "worth": worth_section(contents),
         "results": results(contents),
         "curves": _curves(contents),
         "funnel": funnel(contents),
         "trades": trades(contents, with_time=with_time),
+        "refusals": refusals_section(contents, with_time=with_time),
+        "confidence": confidence_section(contents),
         "debates": _debates(contents, with_time=with_time),
     }
     main = join(

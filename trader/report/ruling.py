@@ -8,12 +8,19 @@ from trader.core.decision import Decision, Evidence, RiskFlag, RuleCheck
 from trader.report.contents import TradeRow
 from trader.report.facts import DebateView, references
 from trader.report.markup import Html, join, pairs, table, tag
+from trader.report.rounds import weighing_section
 from trader.report.wording import MISSING, absent, coloured, counted, number, percent, plain, price
+
+APPROVALS = {
+    "approved": "A person approved it.",
+    "rejected": "A person rejected it.",
+    "expired": "Nobody answered in time, which is a no.",
+}
 
 
 def verdict_section(view: DebateView, facts: dict[str, Evidence]) -> Html:
     """The verdict in words, the table of rules behind it, and its flags."""
-    verdict = view.cycle.debate.verdict
+    verdict, approval = view.cycle.debate.verdict, view.cycle.debate.approval
     measures = [f"confidence {number(verdict.confidence)}"]
     if verdict.reward_risk_ratio is not None:
         measures.append(f"reward:risk {number(verdict.reward_risk_ratio)}")
@@ -39,6 +46,8 @@ def verdict_section(view: DebateView, facts: dict[str, Evidence]) -> Html:
             " · " + " · ".join(measures),
             class_="fine",
         ),
+        tag("p", APPROVALS[approval]) if approval is not None else "",
+        weighing_section(view.cycle.debate.weighing),
         rules,
         flags if verdict.flags else "",
         _flags(view, verdict.flags, facts),

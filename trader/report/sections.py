@@ -96,11 +96,15 @@ def results(contents: ReportContents) -> Html:
     return join(
         (
             tag("p", _sentence(columns), class_="lead"),
-            table(
-                caption,
-                ("Measure", *(f"#{column.label}" for column in columns)),
-                rows,
-                class_="results",
+            tag(
+                "div",
+                table(
+                    caption,
+                    ("Measure", *(f"#{column.label}" for column in columns)),
+                    rows,
+                    class_="results",
+                ),
+                class_="scroll",
             ),
         )
     )

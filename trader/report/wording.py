@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from trader.core.decision import Evidence
 from trader.report.markup import Html, join, tag
@@ -50,6 +50,8 @@ def measured(value: float | None, unit: str) -> str:
         return "missing"
     if unit == "fraction":
         return percent(value)
+    if unit == "date":
+        return f"{date.fromisoformat(f'{value:.0f}')}"
     if unit == "USD":
         return f"{price(value)} USD"
     if unit == "R":

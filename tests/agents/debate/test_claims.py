@@ -58,6 +58,36 @@ def test_a_number_six_percent_off_never_passes_as_an_equality(value, off):
     assert not quotes(value * (1 - off), value)
 
 
+@pytest.mark.parametrize(
+    ("quoted", "value", "true"),
+    [
+        (45e6, 45_231_900.0, True),
+        (45.2e6, 45_231_900.0, True),
+        (45.3e6, 45_231_900.0, False),
+        (1.2e6, 1_249_999.0, True),
+        (1.2e6, 1_251_000.0, False),
+        (1e6, 1_060_000.0, False),
+        (98_800.0, 98_765.43, True),
+        (98_700.0, 98_765.43, False),
+        (99_000.0, 98_765.43, False),
+        (263.0, 263.4, True),
+        (260.0, 263.4, False),
+        (9_000.0, 9_040.0, False),
+    ],
+)
+def test_large_numbers_are_rounded_to_their_first_digits(quoted, value, true):
+    assert quotes(quoted, value) is true
+
+
+@given(st.floats(1e6, 1e12), st.integers(2, 8))
+def test_millions_may_be_rounded_to_two_digits_and_no_invented_ones_pass(value, digits):
+    assert quotes(float(f"{value:.{digits - 1}e}"), value)
+    first_digits = 10.0 ** (len(str(int(value))) - 2)
+    for invented in (value + 0.51 * first_digits + 1.0, value - 0.51 * first_digits - 1.0):
+        assert not quotes(float(f"{invented:.12e}"), value)
+        assert not quotes(round(value + first_digits * 1.01), value)
+
+
 def test_an_equality_is_verified_and_a_wrong_one_contradicted_with_the_true_value_shown():
     assert checked("rsi_14", "=", 58.0).status == "verified"
     wrong = checked("rsi_14", "=", 29.0)

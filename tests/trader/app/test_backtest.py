@@ -45,7 +45,9 @@ def test_equity_is_cash_and_profit_of_every_trade(whole):
     profits = sum(row.profit for row in result.trades)
     assert column.performance.final_equity == pytest.approx(100_000 + profits)
     assert column.performance.trades == sum(not row.is_open for row in result.trades)
-    assert set(result.results) == {"debate", "without_debate", "buy_and_hold"}
+    ran = {key for key, found in result.results.items() if found is not None}
+    assert ran == {"debate", "arbitrator_alone", "without_debate", "buy_and_hold"}
+    assert set(result.results) - ran == {"rules_debate"}
 
 
 def test_the_files_hold_what_the_result_says(whole):
@@ -79,6 +81,31 @@ def test_json_has_the_promised_fields_and_no_curve(whole):
     assert {"name", "symbols", "first", "last", "adjustment", "sha256"} <= set(body["source"])
     assert "equity" not in body["results"]["debate"]
     assert json.loads(json.dumps(body, allow_nan=False)) == body
+
+
+def test_json_says_what_the_debate_is_worth(whole):
+    _, result = whole
+    body = result.as_json()
+    assert {"intervals", "refusals", "calibration", "spend", "go_share", "answers"} <= set(body)
+    assert set(body["intervals"]["differences"]) == {"without_debate", "arbitrator_alone"}
+    assert body["intervals"]["columns"]["buy_and_hold"]["sharpe"]["low"] < 0.62
+    assert body["refusals"]["no_go"] == result.funnel.no_go == len(body["refusals"]["trades"])
+    assert (body["spend"]["calls"], body["knowledge"]) == (0, None)
+    assert body["calibration"]["verdicts"] + body["calibration"]["left_out"] == len(result.debates)
+
+
+def test_what_would_have_become_of_refusals_changes_no_decision(whole):
+    """Cut short, the walk takes the decisions that the longer one took until then."""
+    app, result = whole
+    shorter = app.backtest(start=FIRST, end=date(2026, 4, 30))
+    assert shorter.debates
+    for mine, theirs in zip(shorter.debates, result.debates, strict=False):
+        assert (mine.as_of, mine.strategy, mine.decision, mine.confidence) == (
+            theirs.as_of,
+            theirs.strategy,
+            theirs.decision,
+            theirs.confidence,
+        )
 
 
 def test_the_same_run_in_a_fresh_folder_has_the_same_id_and_head(whole, tmp_path):
@@ -183,8 +210,11 @@ def test_hourly_bars_have_three_slots_a_session_and_refuse_gaps(tmp_path):
     app = opened(tmp_path, "data.timeframe=1Hour", "debate.mode=off")
     result = app.backtest(start=date(2026, 1, 26), end=date(2026, 2, 6))
     assert result.slots == 3 * result.sessions
-    assert result.results["debate"] is None
+    ran = {key for key, found in result.results.items() if found is not None}
+    assert ran == {"without_debate", "buy_and_hold"}
     assert result.debater == "off"
+    assert (result.worth.refusals, result.worth.calibration, result.debates) == (None, None, ())
+    assert result.worth.answers == {}
     ledger = Ledger(Path(result.files["ledger.db"]))
     refused = {
         record.body["session"] for record in ledger.records("slot") if record.body["refused"]

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from agents.chat.rules_chat import RulesChat
+from agents.debate.checkpoints import Checkpoints
+from agents.debate.graph import DebateGraph
+from agents.debate.rules import DebateLimits
 from strategies.kernels.dispatch import kernels
-from trader.app.assembly import open_account
+from trader.app.assembly import costs_of, open_account
 from trader.app.debaters import Debaters
 from trader.core.clock import new_york
 from trader.core.config import Config
@@ -59,6 +63,19 @@ class FusedBroker:
         return call
 
 
+class FusedChat(RulesChat):
+    """A debater whose every question may be the last one asked, or the last one answered."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        self._fuse = fuse
+
+    def complete(self, request):
+        self._fuse.step()
+        reply = super().complete(request)
+        self._fuse.step()
+        return reply
+
+
 class FusedLedger(Ledger):
     """A ledger whose every record may be the last thing written, or the first that is not."""
 
@@ -76,6 +93,7 @@ def walk(folder: Path, fuse: Fuse):
     ledger = FusedLedger(folder / "ledger.db")
     ledger.fuse = fuse
     done = sum(1 for _ in ledger.records("slot"))
+    checkpoints = Checkpoints(folder / "checkpoints.db")
     account = open_account(
         CONFIG,
         run_id="paper-test",
@@ -86,7 +104,14 @@ def walk(folder: Path, fuse: Fuse):
         kernels=kernels("reference"),
         start=SLOTS[0].since,
         cash=Decimal(100_000),
-        deliberation=Debaters(CONFIG).deliberation("debate"),
+        deliberation=DebateGraph(
+            bull=FusedChat(fuse),
+            bear=FusedChat(fuse),
+            limits=DebateLimits(),
+            costs=costs_of(CONFIG),
+            rounds=CONFIG.debate.rounds,
+            checkpoints=checkpoints,
+        ),
         database=folder / "exchange.db",
         wrap_broker=lambda inner: FusedBroker(inner, fuse),
     )
@@ -94,6 +119,7 @@ def walk(folder: Path, fuse: Fuse):
         for slot in SLOTS[done:]:
             account.cycle.run(slot)
     finally:
+        checkpoints.close()
         account.exchange.close()
         ledger.close()
     return account

@@ -127,7 +127,10 @@ def test_the_hashed_settings_are_all_that_can_change_a_decision():
     assert body["market"] == {"start": "2026-07-01"}
     assert json.loads(canonical_json(body)) == body
     names = {name.partition(".")[0] for name in (leaf.name for leaf in leaves())}
-    assert set(body) == names - {"state_dir", "kernels"}
+    assert set(body) == names - {"state_dir", "kernels", "models"}
+    assert "recording" not in body["debate"]  # asked for or read: the replies are the same
+    models = config_primitives(Config.model_validate({"debate": {"mode": "llm"}}))
+    assert set(models) == names - {"state_dir", "kernels"}
 
 
 def test_the_hash_of_the_settings_does_not_depend_on_how_they_are_written(tmp_path):

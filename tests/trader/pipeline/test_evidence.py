@@ -68,6 +68,16 @@ def test_facts_mean_what_their_names_say(facts):
         assert found[name].value == pytest.approx(value), name
 
 
+def test_dates_parameters_and_the_stops_distance_can_be_cited(facts):
+    slot, found = facts
+    assert found["session"].unit == "date"
+    assert (
+        found["session"].value == found["signal_session"].value == float(f"{slot.session:%Y%m%d}")
+    )
+    assert found["rule_value"].text == "sma 20, fast 20, slow 50"
+    assert found["stop_price"].text == "2 ATR below the entry"
+
+
 def test_expected_value_is_the_arithmetic_of_its_parts(facts):
     _, found = facts
     chance, ratio = found["probability_high_60"].value, found["reward_risk_high_60"].value

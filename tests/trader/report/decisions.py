@@ -369,7 +369,6 @@ def cycle_record(chance: random.Random, order: int, as_of: datetime, close: floa
         ),
         open_buy_value_seen=Decimal(0),
         evidence=evidence,
-        looked_up={},
         debate=Debate(debater="rules", arguments=arguments, rebuttals=rebuttals, verdict=verdict),
         risk_inputs=RiskInputs(
             symbol="AAPL",

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 
 from tests.trader.report.decisions import RUN, STRATEGIES, cycle_record
-from trader.core.decision import CycleRecord, Decision
+from trader.backtest.worth import worth_of
+from trader.core.decision import (
+    ChatCall,
+    CycleRecord,
+    Decision,
+    Hearing,
+    SideRecord,
+    Weighing,
+)
 from trader.core.metrics import drawdowns, performance
-from trader.report.contents import Column, Funnel, ReportContents, SourceInfo, TradeRow
+from trader.core.ports import Spend
+from trader.report.contents import (
+    Column,
+    Funnel,
+    ReportContents,
+    ShadowTrade,
+    SourceInfo,
+    TradeRow,
+    Worth,
+)
 
 CASH = 100_000.0
 
@@ -36,11 +54,17 @@ def report_contents(*, debates: int = 30, sessions: int = 400, seed: int = 14) -
     columns = tuple(
         _column(chance, key, label, equity, trades if key == "debate" else trades[:1])
         for key, label, equity in (
-            ("debate", "Debate", _walk(chance, CASH, sessions, drift=0.0002, noise=0.003)),
-            ("without_debate", "Without debate", _walk(chance, CASH, sessions, 0.0003, 0.005)),
-            ("buy_and_hold", "Buy & hold", [CASH * close / closes[0] for close in closes]),
+            ("debate", "debate", _walk(chance, CASH, sessions, drift=0.0002, noise=0.003)),
+            ("arbitrator_alone", "arbitrator alone", _walk(chance, CASH, sessions, 0.0002, 0.004)),
+            ("without_debate", "without debate", _walk(chance, CASH, sessions, 0.0003, 0.005)),
+            ("buy_and_hold", "buy & hold", [CASH * close / closes[0] for close in closes]),
         )
     )
+    followed = [
+        _shadow(cycle, times, closes, at)
+        for cycle, at in zip(cycles, picks, strict=True)
+        if cycle.debate.verdict.decision is Decision.NO_GO and at + 1 < sessions
+    ]
     return ReportContents(
         run_id=RUN,
         version="0.1.0",
@@ -56,6 +80,128 @@ def report_contents(*, debates: int = 30, sessions: int = 400, seed: int = 14) -
         cycles=tuple(cycles),
         refusals=refusals,
         ledger_head="9c" * 32,
+        worth=_worth(columns, cycles, trades, followed),
+    )
+
+
+def _worth(
+    columns: tuple[Column, ...],
+    cycles: Sequence[CycleRecord],
+    trades: Sequence[TradeRow],
+    followed: Sequence[ShadowTrade],
+    *,
+    spend: Spend | None = None,
+) -> Worth:
+    return worth_of(
+        columns,
+        cycles=cycles,
+        trades=trades,
+        followed=followed,
+        spend=spend or Spend(),
+        modelled=spend is not None,
+        cutoff=date(2025, 9, 30),
+        periods_per_year=252.0,
+    )
+
+
+def _shadow(
+    cycle: CycleRecord, times: tuple[datetime, ...], closes: list[float], at: int
+) -> ShadowTrade:
+    """Held for ten bars, whatever happens."""
+    left = at + 11
+    is_open = left >= len(times)
+    entry, stop = cycle.candidate.entry_price, cycle.candidate.stop_price
+    price = closes[-1] if is_open else closes[left]
+    return ShadowTrade(
+        cycle_id=cycle.cycle_id,
+        as_of=cycle.as_of,
+        symbol=cycle.symbol,
+        strategy=cycle.strategy,
+        decision=cycle.debate.verdict.decision,
+        confidence=cycle.debate.verdict.confidence,
+        flags=tuple(flag.code.value for flag in cycle.debate.verdict.flags),
+        quantity=50,
+        entered_at=times[at + 1].replace(hour=14, minute=30),
+        entry_price=entry,
+        stop_price=stop,
+        target_price=cycle.debate.verdict.target_price,
+        exited_at=None if is_open else times[left].replace(hour=15),
+        exit_price=price,
+        left_by="" if is_open else "signal",
+        profit=round(50 * (price - entry), 2),
+        profit_per_share=price - entry,
+        r_multiple=(price - entry) / (entry - stop),
+        is_open=is_open,
+        repeats=False,
+    )
+
+
+MODELS = {"bull": "small-model-7b", "bear": "small-model-7b", "arbitrator": "another-model-70b"}
+
+
+def by_models(contents: ReportContents) -> ReportContents:
+    """The same debates as models would have held them; every third ends differently."""
+
+    def call(role: str, turn: int) -> ChatCall:
+        return ChatCall(
+            role=role,  # type: ignore[arg-type]
+            round=turn,
+            model=MODELS[role],
+            prompt=f"{role} 1",
+            call_id=f"{turn:02d}{role}" * 4,
+            reply_sha256="ab" * 32,
+        )
+
+    def modelled(number: int, cycle: CycleRecord) -> CycleRecord:
+        debate = cycle.debate
+        calls = tuple(call(role, turn) for turn in (0, 1) for role in ("bull", "bear"))
+        calls += (call("arbitrator", 1),)
+        weighing = Weighing(
+            decision=debate.verdict.decision,
+            confidence=0.62,
+            decisive=("B1", "R2"),
+            rationale="The crossing is real but the volatility makes it worth little.",
+        )
+        sides = (
+            SideRecord(role="bull", verified=4, contradicted=1, unverifiable=0, weight=0.8),
+            SideRecord(role="bear", verified=2, contradicted=0, unverifiable=1, weight=0.67),
+        )
+        debate = replace(
+            debate, debater=MODELS["bull"], calls=calls, weighing=weighing, sides=sides
+        )
+        if number % 3 == 0:
+            debate = replace(
+                debate,
+                debater="rules",
+                calls=(),
+                weighing=None,
+                fallback="the endpoint did not answer within 60 s",
+            )
+        elif number % 3 == 1:
+            hearing = Hearing(
+                arguments=debate.arguments,
+                rebuttals=debate.rebuttals,
+                verdict=replace(debate.verdict, rationale="Held again with two papers."),
+                weighing=weighing,
+                calls=(call("bull", 0), call("bear", 0)),
+            )
+            debate = replace(debate, hearing=hearing, approval="approved")
+        return replace(cycle, debate=debate)
+
+    cycles = tuple(modelled(number, cycle) for number, cycle in enumerate(contents.cycles))
+    spend = Spend(calls=5 * len(cycles), input_tokens=8_000, output_tokens=2_500, estimated=3)
+    refusals = contents.worth.refusals
+    return replace(
+        contents,
+        debater=MODELS["bull"],
+        cycles=cycles,
+        worth=_worth(
+            contents.columns,
+            cycles,
+            contents.trades,
+            refusals.trades if refusals else (),
+            spend=spend,
+        ),
     )
 
 
@@ -80,7 +226,9 @@ def with_words(contents: ReportContents, words: str) -> ReportContents:
             replace(
                 turn,
                 thesis=words,
-                claims=tuple(replace(claim, text=words, detail=words) for claim in turn.claims),
+                claims=tuple(
+                    replace(claim, text=words, detail=words, when=words) for claim in turn.claims
+                ),
             )
             for turn in debate.arguments
         )
@@ -88,12 +236,36 @@ def with_words(contents: ReportContents, words: str) -> ReportContents:
             replace(turn, weakest_claim=words, counter=words) for turn in debate.rebuttals
         )
         verdict = replace(debate.verdict, rationale=words)
+        calls = tuple(replace(call, model=words, prompt=words) for call in debate.calls)
+        weighing = debate.weighing
+        if weighing is not None:
+            weighing = replace(weighing, rationale=words, decisive=(words,))
+        hearing = debate.hearing
+        if hearing is not None:
+            hearing = replace(
+                hearing,
+                arguments=arguments,
+                rebuttals=rebuttals,
+                verdict=verdict,
+                weighing=weighing,
+                calls=calls,
+            )
         signal = replace(cycle.candidate.signal, reason=words)
         return replace(
             cycle,
             candidate=replace(cycle.candidate, signal=signal),
             evidence=tuple(replace(fact, text=words, source=words) for fact in cycle.evidence),
-            debate=replace(debate, arguments=arguments, rebuttals=rebuttals, verdict=verdict),
+            debate=replace(
+                debate,
+                debater=words,
+                arguments=arguments,
+                rebuttals=rebuttals,
+                verdict=verdict,
+                calls=calls,
+                weighing=weighing,
+                hearing=hearing,
+                fallback=words if debate.fallback else "",
+            ),
         )
 
     return replace(
@@ -106,6 +278,7 @@ def with_words(contents: ReportContents, words: str) -> ReportContents:
             replace(trade, why_entered=words, why_left=words) for trade in contents.trades
         ),
         columns=tuple(replace(column, label=words) for column in contents.columns),
+        worth=replace(contents.worth, answers=dict.fromkeys(contents.worth.answers, words)),
     )
 
 

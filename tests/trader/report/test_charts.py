@@ -54,7 +54,7 @@ def test_every_column_is_drawn_with_its_own_dashes_and_named_at_its_end():
         drawdown_chart(CONTENTS.times, CONTENTS.columns),
     ):
         styles = {line.attributes["class"] for line in lines(chart)}
-        assert styles == {"line line0", "line line1", "line line2"}
+        assert styles == {f"line line{index}" for index in range(4)}
         ends = read(chart).one("div", class_="ends").words
         assert all(column.label in ends for column in CONTENTS.columns)
         assert "2025-01-02 to" in next(read(chart).all("svg", role="img")).attributes["aria-label"]

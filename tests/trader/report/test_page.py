@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.trader.report.example import report_contents, with_words, without_trading
+from tests.trader.report.example import by_models, report_contents, with_words, without_trading
 from tests.trader.report.reading import Element, read
 from trader.core.decision import Debate, Decision
 from trader.report.contents import ReportContents
@@ -21,6 +21,7 @@ from trader.report.wording import fact, number
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)></td></details>\"' &amp; //x"
 SMALL = report_contents(debates=2, sessions=40)
+MODELLED = by_models(report_contents(debates=6, sessions=80))
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,7 @@ THIN = {
     "a quarter": without_trading(points=62, move=10.0),
     "no column": replace(without_trading(points=0), columns=()),
     "two debates": SMALL,
+    "models": MODELLED,
 }
 
 
@@ -129,7 +131,7 @@ def test_markup_in_any_words_is_shown_as_text() -> None:
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=60))
+@given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"]), min_size=1, max_size=60))
 def test_any_words_come_back_as_they_were(words: str) -> None:
     tree = read(write_page(with_words(SMALL, words)))
     quotes = [quote.text for quote in tree.all("blockquote")]
@@ -140,6 +142,26 @@ def test_characters_that_no_file_can_hold_are_replaced() -> None:
     page = write_page(with_words(SMALL, "half \ud800 nul \x00 escape \x1b[31m"))
     assert "half � nul � escape �[31m" in page
     page.encode("utf-8")
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\ufeff"])
+def test_marks_that_turn_or_hide_what_is_read_are_shown(mark: str) -> None:
+    page = write_page(with_words(MODELLED, f"buy {mark}lles"))
+    assert mark not in page
+    assert "buy �lles" in page
+
+
+def test_markup_of_models_is_shown_as_text_wherever_they_speak() -> None:
+    page = write_page(with_words(MODELLED, HOSTILE))
+    check_structure(page)
+    tree = read(page)
+    assert not list(tree.all("img"))
+    plain = read(write_page(with_words(MODELLED, "word")))
+    assert Counter(element.name for element in tree.all()) == Counter(
+        element.name for element in plain.all()
+    )
+    for name in ("weighing", "calls", "asked"):
+        assert HOSTILE in next(tree.all(class_=name)).text
 
 
 def test_every_cycle_has_its_anchor_and_its_words(
@@ -160,7 +182,8 @@ def test_every_cycle_has_its_anchor_and_its_words(
 def test_every_trade_is_listed_and_leads_to_its_debate(
     contents: ReportContents, tree: Element
 ) -> None:
-    rows = list(tree.one("table", class_="trades").one("tbody").all("tr"))
+    table = tree.one("section", id="trades").one("table")
+    rows = list(table.one("tbody").all("tr"))
     assert len(rows) == len(contents.trades) > 5
     for row, trade in zip(rows, contents.trades, strict=True):
         assert unquote(row.one("a").attributes["href"]) == f"#{trade.trade_id}"
@@ -169,7 +192,7 @@ def test_every_trade_is_listed_and_leads_to_its_debate(
         assert trade.why_entered in row.words
         assert ("still open" if trade.is_open else trade.why_left) in row.words
     total = sum(trade.profit or 0.0 for trade in contents.trades)
-    assert number(total, signed=True) in tree.one("tfoot").words
+    assert number(total, signed=True) in table.one("tfoot").words
 
 
 def test_open_trade_and_trade_without_a_record_are_named_as_such() -> None:
@@ -184,7 +207,7 @@ def test_open_trade_and_trade_without_a_record_are_named_as_such() -> None:
         r_multiple=None,
     )
     tree = read(write_page(replace(base, trades=(trade,))))
-    row = next(tree.one("table", class_="trades").one("tbody").all("tr"))
+    row = next(tree.one("section", id="trades").one("tbody").all("tr"))
     assert "still open" in row.words
     assert "not recorded" in row.words
     assert row.words.count("n/a") == 2

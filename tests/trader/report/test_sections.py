@@ -52,9 +52,9 @@ def test_results_show_every_measure_of_every_column():
 )
 def test_a_missing_value_says_what_it_needs(points: int, move: float, sharpe: str, annual: str):
     rows = results(without_trading(points=points, move=move))
-    assert rows["Sharpe ratio"] == [sharpe] * 3
-    assert rows["Annual return"] == [annual] * 3
-    assert rows["Hit rate"] == ["n/a no closed trade"] * 3
+    assert rows["Sharpe ratio"] == [sharpe] * 4
+    assert rows["Annual return"] == [annual] * 4
+    assert rows["Hit rate"] == ["n/a no closed trade"] * 4
 
 
 def test_annual_return_asks_for_a_quarter_of_the_reports_own_year():
@@ -65,18 +65,20 @@ def test_annual_return_asks_for_a_quarter_of_the_reports_own_year():
         replace(column, performance=replace(column.performance, annual_return=None))
         for column in hourly.columns
     )
-    assert results(replace(hourly, columns=thin))["Annual return"] == ["n/a needs 410 bars"] * 3
+    assert results(replace(hourly, columns=thin))["Annual return"] == ["n/a needs 410 bars"] * 4
 
 
 def test_lead_compares_the_debate_with_the_other_columns():
     contents = report_contents()
-    lead = read(write_page(contents)).one("p", class_="lead").words
-    debate, without, hold = (column.performance.total_return for column in contents.columns)
-    points = [number(100 * abs(debate - other)) for other in (without, hold)]
+    part = read(write_page(contents)).one("section", id="results")
+    lead = part.one("p", class_="lead").words
+    debate, alone, without, hold = (item.performance.total_return for item in contents.columns)
+    points = [number(100 * abs(debate - other)) for other in (alone, without, hold)]
     assert lead == (
         f"Debate returned {percent(debate, signed=True)}, "
-        f"{points[0]} points {word(debate, without)} than without debate, "
-        f"{points[1]} points {word(debate, hold)} than buy & hold."
+        f"{points[0]} points {word(debate, alone)} than arbitrator alone, "
+        f"{points[1]} points {word(debate, without)} than without debate, "
+        f"{points[2]} points {word(debate, hold)} than buy & hold."
     )
 
 

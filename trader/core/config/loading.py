@@ -129,10 +129,15 @@ def describe(loaded: LoadedConfig) -> list[Setting]:
 
 
 def config_primitives(config: Config) -> dict[str, Any]:
-    """Everything in `config` that can change a decision, as JSON primitives, for hashing."""
-    return config.model_dump(mode="json", exclude={*UNRECORDED, "debate"}) | {
-        "debate": config.debate.model_dump(mode="json", exclude={"recording"})
-    }
+    """Everything in `config` that can change a decision, as JSON primitives, for hashing.
+
+    The settings of models are left out where no model debates; whether replies are asked for or
+    read from their recordings changes nothing.
+    """
+    unread = set(UNRECORDED) if config.debate.mode == "llm" else {*UNRECORDED, "models"}
+    found = config.model_dump(mode="json", exclude=unread)
+    del found["debate"]["recording"]
+    return found
 
 
 def _read(path: Path) -> tuple[Located, list[Problem]]:
