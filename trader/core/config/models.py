@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from trader.core.config.sections import FRACTION, ONE_LINE, Section, problem
+from trader.core.config.sections import FRACTION, ONE_LINE, Section, day, problem
 from trader.core.config.wording import shown
 
 
@@ -33,17 +32,6 @@ def _base_url(value: Any) -> Any:
             "url", "an address holds no user, key or query; a key comes from the environment"
         )
     return value.rstrip("/")
-
-
-def _day(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-            return date.fromisoformat(value)
-    except ValueError:
-        pass  # refused below like any other text
-    raise problem("date", f"{shown(value)} is not a date; write year-month-day, as in 2025-06-30")
 
 
 Url = Annotated[str | None, BeforeValidator(_base_url)]
@@ -144,7 +132,7 @@ class Models(Section):
     retries: int = Field(
         default=2, ge=0, le=5, description="Retries of a call that may be repeated"
     )
-    knowledge_cutoff: Annotated[date | None, BeforeValidator(_day)] = Field(
+    knowledge_cutoff: Annotated[date | None, BeforeValidator(day)] = Field(
         default=None, description="Last day the model may have read about; null when unknown"
     )
     usd_per_million_input: Usd = Field(

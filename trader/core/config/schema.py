@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from trader.core.config.models import Debate, Models
-from trader.core.config.sections import FRACTION, ONE_LINE, Section, problem
+from trader.core.config.sections import FRACTION, ONE_LINE, Section, day, problem
 from trader.core.config.wording import closest, shown
 
 T = TypeVar("T")
@@ -48,17 +48,6 @@ def _source(value: Any) -> Any:
     close = closest(value, ("sample", "synthetic"))
     hint = f", did you mean {close}?" if close else ""
     raise problem("source", f"{shown(value)} is none of sample, synthetic, csv:PATH{hint}")
-
-
-def _date(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-            return date.fromisoformat(value)
-    except ValueError:
-        pass  # a thirteenth month, a 30th of February: refused below like any other text
-    raise problem("date", f"{shown(value)} is not a date; write year-month-day, as in 2026-07-01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +249,7 @@ class CostSettings(Section):
 class Market(Section):
     """The embedded market of `trader run`."""
 
-    start: Annotated[date, BeforeValidator(_date)] = Field(
+    start: Annotated[date, BeforeValidator(day)] = Field(
         default=date(2026, 7, 1), description="First session of the embedded market"
     )
 
