@@ -30,7 +30,7 @@ def model_spec(models: Models, role: Role, environ: Mapping[str, str]) -> ModelS
     if not model:
         raise ConfigError(
             f"models.model: no model is named for the {role}; set it in config.yaml "
-            "(models: {model: NAME}) or with --set models.model=NAME"
+            "(models: {model: NAME}) or with --model NAME"
         )
     return ModelSpec(
         role=role,

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
+from threading import Thread
 from typing import Any
 
 import httpx2
@@ -35,6 +36,7 @@ from trader.text.tokens import estimated_tokens
 
 LARGEST_ANSWER = 4_000_000  # bytes; a reply of 100,000 tokens fits
 CONNECT_SECONDS = 10.0
+GRACE_SECONDS = 0.25  # for an exchange to end by itself at its deadline
 LONGEST_BACKOFF = 8.0  # seconds
 SHORTEST_SECRET = 8  # characters; a shorter key is no secret, and removing it would garble answers
 SENT_HEADERS = ("host", "content-type", "content-length", "connection", "user-agent")
@@ -76,9 +78,18 @@ class Wire:
         """The server's answer, whatever its status.
 
         Raises TimedOutError after `seconds`, LostError, and EndpointError for an answer that
-        cannot be taken.
+        cannot be taken. The exchange runs in an event loop of our own: the caller may be inside
+        another one (a notebook, a server), and a look-up of the host's name, which cannot be
+        interrupted, must not hold the deadline.
         """
-        return asyncio.run(self._within(method, path, body, seconds))
+        exchange = self._within(method, path, body, seconds)
+        found = asyncio.run_coroutine_threadsafe(exchange, _loop())
+        try:
+            return found.result(seconds + GRACE_SECONDS)
+        except TimeoutError as exc:
+            raise _too_late(seconds) from exc
+        finally:
+            found.cancel()  # after an interrupt; what has ended is not touched
 
     def clean(self, text: str) -> str:
         """The text without the key, should a server have sent it back."""
@@ -89,10 +100,7 @@ class Wire:
             async with asyncio.timeout(seconds):
                 return await self._exchange(method, path, body, seconds)
         except TimeoutError as exc:
-            raise TimedOutError(
-                f"no whole answer within {seconds:.3g} s; raise models.call_seconds and "
-                "debate.seconds, or take a faster model"
-            ) from exc
+            raise _too_late(seconds) from exc
         except openai.APITimeoutError as exc:
             raise LostError("no connection in time") from exc
         except openai.APIConnectionError as exc:
@@ -339,6 +347,13 @@ def models_listed(wire: Wire, seconds: float) -> dict[str, int | None] | None:
     return read_models(found) if found is not None else None
 
 
+def _too_late(seconds: float) -> TimedOutError:
+    return TimedOutError(
+        f"no whole answer within {seconds:.3g} s; raise models.call_seconds and "
+        "debate.seconds, or take a faster model"
+    )
+
+
 def _usage(tokens_in: int, tokens_out: int, *, estimated: bool) -> Usage:
     """Tokens without a price: whoever keeps the budget knows it."""
     return Usage(
@@ -354,8 +369,16 @@ def _wait_seconds(headers: httpx2.Headers) -> float | None:
     try:
         until = email.utils.parsedate_to_datetime(text)
         return max(0.0, (until - SystemClock().now()).total_seconds())
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """The event loop of every exchange, in a thread that ends with the process."""
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="chat", daemon=True).start()
+    return loop
 
 
 @cache

@@ -102,7 +102,7 @@ class RecordedChat:
     """A `ChatModel` that only repeats what was recorded, failures included: no network, no key.
 
     chosen  the calls of one decision, which must be answered exactly as they were then; without
-            them the newest outcome of a call answers
+            them the newest outcome answers that the same decision had, else that any had
     meter   counts what the recorded calls used when they were made
     """
 
@@ -134,7 +134,7 @@ class RecordedChat:
         prompt = request.prompt()
         asked = asked_json(self._spec, prompt)
         call_id = text_sha256(asked)
-        outcome = self._find(call_id)
+        outcome = self._find(call_id, request.subject)
         if outcome is None:
             raise RecordingError(self._missing(request, prompt, asked, call_id))
         if outcome.usage is not None:
@@ -149,9 +149,9 @@ class RecordedChat:
             )
         raise FAILURES[outcome.kind](outcome.text, call=call)
 
-    def _find(self, call_id: str) -> Outcome | None:
+    def _find(self, call_id: str, subject: str) -> Outcome | None:
         if not self._calls:
-            return self._store.outcome(call_id)
+            return self._store.outcome(call_id, subject=subject)
         answers = self._answers[call_id]
         if not answers:
             return None

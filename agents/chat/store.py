@@ -67,13 +67,15 @@ RECORD = """
     SELECT :call_id, :reply_sha256, :role, :round, :model, :base_url, :prompt, :subject,
            :outcome, :text, :input_tokens, :output_tokens, :estimated, :cost
     WHERE :reply_sha256 IS NOT (
-        SELECT reply_sha256 FROM calls WHERE call_id = :call_id ORDER BY seq DESC LIMIT 1
+        SELECT reply_sha256 FROM calls WHERE call_id = :call_id AND subject = :subject
+        ORDER BY seq DESC LIMIT 1
     )
 """
 FIND = """
     SELECT reply_sha256, outcome, text, input_tokens, output_tokens, estimated, cost FROM calls
     WHERE call_id = :call_id AND (:reply_sha256 IS NULL OR reply_sha256 = :reply_sha256)
-    ORDER BY seq DESC LIMIT 1
+    ORDER BY subject = :subject DESC, subject <> :subject AND outcome = 'reply' DESC, seq DESC
+    LIMIT 1
 """
 NEAREST = """
     SELECT subject, call_id FROM calls WHERE role = ? AND round = ?
@@ -179,9 +181,10 @@ class ChatStore:
     def record(
         self, call: ChatCall, outcome: Outcome, *, asked: str, base_url: str, subject: str
     ) -> None:
-        """Keep what came of a call, unless the newest outcome of that call was the same.
+        """Keep what came of a call, unless this decision's newest outcome of it was the same.
 
-        asked  `asked_json` of the call, kept once
+        asked    `asked_json` of the call, kept once
+        subject  the decision that asked
         """
         usage = outcome.usage
         row = {
@@ -204,15 +207,18 @@ class ChatStore:
             self._db.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (call.call_id, asked))
             self._db.execute(RECORD, row)
 
-    def outcome(self, call_id: str, reply_sha256: str | None = None) -> Outcome | None:
+    def outcome(
+        self, call_id: str, reply_sha256: str | None = None, *, subject: str = ""
+    ) -> Outcome | None:
         """The newest outcome of a call, or the one with this hash; None when it is not there.
 
+        What this decision was answered comes first, whatever another run has been told since; then
+        any reply, and a failure of another decision only where nothing else is known.
         Raises StateError for a row that does not fit its hash.
         """
+        wanted = {"call_id": call_id, "reply_sha256": reply_sha256, "subject": subject}
         with self._sound():
-            row = self._db.execute(
-                FIND, {"call_id": call_id, "reply_sha256": reply_sha256}
-            ).fetchone()
+            row = self._db.execute(FIND, wanted).fetchone()
         if row is None:
             return None
         digest, kind, text, *counted = row

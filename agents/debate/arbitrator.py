@@ -10,7 +10,7 @@ from functools import partial
 from langgraph.runtime import Runtime
 
 from agents.chat.bull_rules import best_target
-from agents.debate.claims import side_record
+from agents.debate.claims.checker import side_record
 from agents.debate.numbering import numbered_claims
 from agents.debate.rules import (
     DebateLimits,
@@ -114,22 +114,24 @@ def decide(
     confidence = confidence_of(bull, bear)
     if weighing is not None:
         confidence = min(confidence, weighing.confidence)
+    enough = RuleCheck(
+        code=FlagCode.LOW_CONFIDENCE,
+        rule="confidence from the verified claims of both sides",
+        value=f"{confidence:.2f}",
+        limit=f">= {limits.minimum_confidence:.2f}",
+        passed=confidence >= limits.minimum_confidence,
+    )
+    case = (*checked_claims(bull, limits), *worthwhile_trade(levels, evidence, limits))
+    heard = bool(arguments)  # else there is no case to hold these rules against, and no GO either
     rules = (
         sound_data(evidence),
         current_data(evidence),
         signal_fired(context),
         *valid_replies(failures, arguments, rebuttals),
-        *checked_claims(bull, limits),
-        *worthwhile_trade(levels, evidence, limits),
+        *(case if heard else ()),
         room_below_cap(evidence, limits),
         no_momentum_trap(context),
-        RuleCheck(
-            code=FlagCode.LOW_CONFIDENCE,
-            rule="confidence from the verified claims of both sides",
-            value=f"{confidence:.2f}",
-            limit=f">= {limits.minimum_confidence:.2f}",
-            passed=confidence >= limits.minimum_confidence,
-        ),
+        *((enough,) if heard else ()),
     )
     if weighing is not None:
         rules += (
@@ -231,7 +233,7 @@ def _verdict(
         target_price=prices[2],
         reward_risk_ratio=levels.reward_risk if levels else None,
         expected_value_r=levels.expected_value if levels else None,
-        rationale=_rationale(rules, failed, levels, confidence),
+        rationale=_rationale(rules, failed, levels, confidence, failures),
         flags=flags,
         rules=rules,
         decided_at=_decided_at(context),
@@ -243,9 +245,14 @@ def _rationale(
     failed: tuple[RuleCheck, ...],
     levels: Levels | None,
     confidence: float,
+    failures: Sequence[RiskFlag],
 ) -> str:
     if failed:
-        reasons = "; ".join(f"{rule.rule} is {rule.value}, wanted {rule.limit}" for rule in failed)
+        said = {flag.code: flag.detail for flag in reversed(failures)}
+        reasons = "; ".join(
+            said.get(rule.code) or f"{rule.rule} is {rule.value}, wanted {rule.limit}"
+            for rule in failed
+        )
         return f"NO_GO, {len(failed)} of {len(rules)} rules fail: {reasons}."
     if levels is None or levels.expected_value is None or levels.probability is None:
         raise ValueError("a GO without levels or expected value cannot be")

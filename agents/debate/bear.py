@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
-from agents.debate.claims import check_claims
+from agents.debate.claims.checker import check_claims
 from agents.debate.schemas import parse_rebuttal
 from agents.debate.speaking import after, ask, request, require_identity, tell
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
@@ -32,7 +32,12 @@ def make_bear(chat: ChatModel) -> Node:
         if heard.said is None:
             tell(runtime, "bear", turn, heard.failure)
             return after(state, context, heard)
-        claims = check_claims(heard.said.claims, context.evidence, context.history)
+        claims = check_claims(
+            heard.said.claims,
+            context.evidence,
+            context.history,
+            hearing=state["facts"] is not None,
+        )
         rebuttal = replace(heard.said, claims=claims)
         tell(runtime, "bear", turn, rebuttal)
         said = [*state["rebuttals"], to_object(rebuttal)]

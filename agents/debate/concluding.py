@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents.debate.arbitrator import overrule
-from agents.debate.claims import side_record
+from agents.debate.claims.checker import side_record
 from trader.core.canonical import from_primitive
 from trader.core.decision import (
     Answer,
@@ -65,11 +65,11 @@ def answered(debate: Debate, answer: Answer) -> Debate:
     verdict = debate.verdict
     if answer == "rejected":
         verdict = overrule(
-            verdict, FlagCode.NOT_APPROVED, "a person's approval", "rejected", "approved"
+            verdict, FlagCode.NOT_APPROVED, "a person's answer", "rejected", "approved"
         )
     elif answer == "expired":
         verdict = overrule(
-            verdict, FlagCode.APPROVAL_EXPIRED, "a person's approval", "no answer", "approved"
+            verdict, FlagCode.APPROVAL_EXPIRED, "a person's answer", "none in time", "approved"
         )
     return replace(debate, verdict=verdict, approval=answer)
 

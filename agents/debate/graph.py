@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, StreamMode
+from langgraph.types import Command
 
 from agents.debate.approval import approvable, approval
 from agents.debate.arbitrator import decide, make_arbitrator
@@ -23,6 +23,7 @@ from trader.core.canonical import from_primitive, sha256_of, to_object
 from trader.core.clock import monotonic_seconds
 from trader.core.costs import Costs
 from trader.core.decision import (
+    Answer,
     AwaitedApproval,
     Candidate,
     Debate,
@@ -32,7 +33,7 @@ from trader.core.decision import (
     RiskFlag,
     Verdict,
 )
-from trader.core.errors import ApprovalPendingError
+from trader.core.errors import ApprovalPendingError, UsageError
 from trader.core.ports import Approvals, ChatModel, DebateEvent, DebateListener, History
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ class DebateGraph:
         """Hold the debate; the transcript and the verdict, NO_GO for anything that went wrong.
 
         A debate that was kept goes on where it stopped. Raises ApprovalPendingError when a person
-        has to approve, RecordingError when a recorded reply is not there.
+        has to approve, UsageError for an answer after another one, RecordingError when a recorded
+        reply is not there, StateError when the checkpoints cannot be used.
         """
         context = DebateContext(
             cycle_id=cycle_id,
@@ -113,6 +115,7 @@ class DebateGraph:
             history=history,
             deadline=None if self._seconds is None else monotonic_seconds() + self._seconds,
             bear_first=self._bear_first,
+            listener=self._listener,
         )
         self._tell(DebateEvent(cycle_id=cycle_id, role=None, round=0, said=candidate))
         debate = concluded(self._held(context), self.debater)
@@ -120,6 +123,12 @@ class DebateGraph:
         return debate
 
     def _held(self, context: DebateContext) -> dict[str, Any]:
+        if self._checkpoints is None:
+            return self._run(context)
+        with self._checkpoints.sound():
+            return self._run(context)
+
+    def _run(self, context: DebateContext) -> dict[str, Any]:
         config: RunnableConfig = {
             "configurable": {"thread_id": context.cycle_id + self._thread},
             "recursion_limit": 4 * (self._rounds + 1) + NODES_BESIDE_ROUNDS,
@@ -128,10 +137,13 @@ class DebateGraph:
         subject = "" if self._checkpoints is None else _subject(context)
         start: Any = empty_state(subject, foreign=has_foreign_text(context))
         if self._checkpoints is not None:
-            kept = self.compiled.get_state(config)
-            if kept.values and kept.values["subject"] != subject:
+            kept = self._checkpoints.kept(lambda: self.compiled.get_state(config))
+            if kept.values and kept.values.get("subject") != subject:
                 self._checkpoints.forget([context.cycle_id + self._thread])
-            elif kept.values and not kept.next:
+            # `next` leaves out a speaker who has spoken and whose step is not closed: a run that
+            # died there would pass for finished, with what comes after it left out
+            elif kept.values and not kept.tasks:
+                self._require_same_answer(kept.values["approval"], context.cycle_id)
                 return dict(kept.values)
             elif kept.interrupts:
                 answer = self._approvals and self._approvals.answer(context.cycle_id)
@@ -145,21 +157,22 @@ class DebateGraph:
             raise ApprovalPendingError(_awaited(state, context))
         return state
 
+    def _require_same_answer(self, stands: Answer | None, cycle_id: str) -> None:
+        given = None if self._approvals is None else self._approvals.answers.get(cycle_id)
+        if stands is not None and given not in (None, stands):
+            raise UsageError(f"{cycle_id} cannot be {given} any more: it is {stands}")
+
     def _walk(self, start: Any, config: RunnableConfig, context: DebateContext) -> dict[str, Any]:
         """Run the graph to its end; a debate that does not end is a NO_GO with what was said."""
         state: dict[str, Any] = dict(start) if isinstance(start, dict) else {}
         durable: dict[str, Any] = {} if self._checkpoints is None else {"durability": "sync"}
-        # the mode `custom` costs a thread a step: only where someone listens
-        modes: list[StreamMode] = ["values"] if self._listener is None else ["values", "custom"]
         try:
-            stream: Iterator[Any] = self.compiled.stream(
-                start, config, context=context, stream_mode=modes, **durable
-            )
-            for mode, chunk in stream:
-                if mode == "values":
-                    state = chunk
-                else:
-                    self._tell(chunk)
+            # nodes run in this thread, where Ctrl-C reaches a call that hangs; the mode `custom`
+            # would put them in another
+            for values in self.compiled.stream(
+                start, config, context=context, stream_mode="values", **durable
+            ):
+                state = values
         except GraphRecursionError:
             return self._stopped(state, context)
         return state

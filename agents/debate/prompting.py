@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
+from agents.debate.claims.quoting import shown_number
 from agents.debate.envelope import Origin, cut, envelope, one_line, own_words
 from agents.debate.identity import usable
 from agents.debate.numbering import numbered_claims
@@ -16,7 +17,6 @@ from agents.debate.rendering import (
     claim_lines,
     claimed_fields,
     fact_lines,
-    shown_number,
     shown_price,
 )
 from agents.debate.rules import same_price

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
-from agents.debate.quoting import SPELLINGS, quotes
-from trader.core.decision import Claim, Evidence, EvidenceIndex
+from agents.debate.claims.quoting import SPELLINGS, shown_number
+from trader.core.decision import FOREIGN_KINDS, Claim, Evidence, EvidenceIndex
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,79}")
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -28,16 +27,6 @@ _OF_A_TARGET: Mapping[str, str] = {
 }
 
 
-@lru_cache(maxsize=4096)
-def shown_number(value: float) -> str:
-    """A number as people write it, exact enough that quoting it is always true.
-
-    Cents from 1 on, three significant digits below, more where the checker would not accept that.
-    """
-    rounded = round(value, 2) if abs(value) >= 1.0 else float(f"{value:.3g}")
-    return repr(rounded if quotes(rounded, value) else value).removesuffix(".0")
-
-
 def shown_price(value: float) -> str:
     """A level, USD per share, to a hundredth of a tick: it must be given back as it is."""
     return repr(round(value, 4 if value >= 1.0 else 6)).removesuffix(".0")
@@ -48,7 +37,7 @@ def fact_lines(facts: Sequence[Evidence]) -> str:
 
     Facts about targets share a table, a line for each price. Missing ones are named at the end.
     """
-    known = [fact for fact in facts if fact.value is not None and _NAME.fullmatch(fact.name)]
+    known = [fact for fact in facts if fact.value is not None and _listed(fact)]
     tables = _targets(known)
     in_table = {fact.evidence_id for row in tables.values() for fact in row}
     groups: dict[str, list[str]] = {}
@@ -65,7 +54,11 @@ def fact_lines(facts: Sequence[Evidence]) -> str:
             for at, (name, row) in enumerate(tables.items())
             if row[0].value not in prices[:at]
         ]
-    missing = [fact.name for fact in facts if fact.value is None and _NAME.fullmatch(fact.name)]
+    missing = [
+        fact.name
+        for fact in facts
+        if fact.value is None and fact.kind not in FOREIGN_KINDS and _NAME.fullmatch(fact.name)
+    ]
     if missing:
         lines.append(f"[missing] {', '.join(missing)}")
     return "\n".join(lines)
@@ -77,7 +70,10 @@ def render_claim(claim: Claim, evidence: EvidenceIndex) -> str:
     sma_50 265.32 > sma_200 241.24 USD
     """
     facts = [fact for name in claim.evidence_ids if (fact := evidence.by_id(name)) is not None]
-    if not facts or facts[0].name != claim.field or not _NAME.fullmatch(claim.field):
+    # only in the hearing is a claim about a stranger's fact ever verified
+    ours = claim.status == "verified" or all(fact.kind not in FOREIGN_KINDS for fact in facts)
+    named = ours and all(_NAME.fullmatch(fact.name) for fact in facts)
+    if not facts or facts[0].name != claim.field or not named:
         return "something that the evidence does not hold"
     value = "" if facts[0].value is None else shown_number(facts[0].value)
     quoted, unit = shown_number(claim.quoted_value), _unit(claim.unit)
@@ -119,11 +115,20 @@ def claim_lines(claims: Mapping[str, Claim], evidence: EvidenceIndex, *, none: s
 def claimed_fields(claims: Mapping[str, Claim], evidence: EvidenceIndex) -> str:
     """The facts that a speaker has used up, and in full those of its claims that do not stand."""
     known = dict.fromkeys(
-        claim.field for claim in claims.values() if evidence.named(claim.field) is not None
+        fact.name
+        for claim in claims.values()
+        if (fact := evidence.named(claim.field)) is not None
+        and (fact.kind not in FOREIGN_KINDS or claim.status == "verified")
     )
     failed = {number: said for number, said in claims.items() if said.status != "verified"}
     fields = ", ".join(name for name in known if _NAME.fullmatch(name)) or "nothing"
     return f"{fields}; not verified:\n{claim_lines(failed, evidence)}" if failed else fields
+
+
+def _listed(fact: Evidence) -> bool:
+    """Whether a fact's name, and a stranger's unit, are such as code gives."""
+    unit = fact.kind not in FOREIGN_KINDS or fact.unit in SPELLINGS
+    return unit and bool(_NAME.fullmatch(fact.name))
 
 
 def _fact_line(fact: Evidence) -> str:

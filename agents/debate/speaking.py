@@ -138,8 +138,9 @@ def require_identity(context: DebateContext, *texts: str) -> None:
 def tell(
     runtime: Runtime[DebateContext], role: Role | None, turn: int, said: object = None
 ) -> None:
-    """Tell whoever watches what happens now (LangGraph's stream mode `custom`)."""
-    runtime.stream_writer(
+    """Tell whoever watches what happens now."""
+    listen = runtime.context.listener or runtime.stream_writer
+    listen(
         DebateEvent(
             cycle_id=runtime.context.cycle_id,
             role=role,

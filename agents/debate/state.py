@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from trader.core.canonical import Primitive
 from trader.core.decision import Candidate, EvidenceIndex
-from trader.core.ports import History
+from trader.core.ports import DebateListener, History
 
 Record = dict[str, Primitive]
 
@@ -62,6 +62,7 @@ class DebateContext:
 
     deadline    on the clock of `monotonic_seconds`; None: no hurry
     bear_first  the arbitrator's model reads the bear before the bull; only an audit asks for it
+    listener    told what happens; None: LangGraph's stream mode `custom` is
     """
 
     cycle_id: str
@@ -70,6 +71,7 @@ class DebateContext:
     history: History
     deadline: float | None = None
     bear_first: bool = False
+    listener: DebateListener | None = None
 
 
 class Node(Protocol):

@@ -13,9 +13,9 @@ from trader.app.backtesting import INDICATORS_PER_SLOT
 from trader.app.context import Context
 from trader.app.debaters import Debaters
 from trader.app.periods import Coverage, cover
-from trader.backtest import leakage, leakage_controls
-from trader.backtest.leakage_agent import Agent, Audit, Taken
-from trader.backtest.leakage_findings import LeakTest
+from trader.backtest.leakage import controls, future
+from trader.backtest.leakage.agent import Agent, Audit, Taken
+from trader.backtest.leakage.findings import LeakTest
 from trader.backtest.replay import Replay, replay
 from trader.core.canonical import Primitive, to_object
 from trader.core.clock import SystemClock
@@ -91,7 +91,7 @@ def audit_leak(
         raise UsageError(f"--sample {sample}: audit at least one decision")
     coverage = _coverage(app, start, end)
     slots = slots_between(app.calendar, app.timeframe, coverage.first, coverage.last)
-    debaters = Debaters(app.config)
+    debaters = Debaters(app.config, environ=app.environ)
     try:
         return _audited(app, coverage, slots, debaters, sample=sample, progress=progress)
     finally:
@@ -119,22 +119,22 @@ def _audited(
         run=run,
         taken=[
             Taken(record=record, slot=where[record.as_of])
-            for record in leakage_controls.evenly(run.cycles, sample)
+            for record in controls.evenly(run.cycles, sample)
         ],
         tell=progress,
     )
     swapped = debaters.deliberation("debate", bear_first=True)
     tests = (
-        leakage.known_in_time(audit),
-        leakage.future_cut(audit),
-        leakage.future_poisoned(audit),
-        leakage.signals(audit),
-        leakage.account(audit),
-        leakage_controls.masked(audit),
-        leakage_controls.order_swapped(audit, swapped),
-        leakage_controls.news_shuffled(audit, NEWS_SEED),
-        leakage_controls.mirrored(audit),
-        leakage_controls.white_noise(audit, sample, starting_cash(app.config)),
+        future.known_in_time(audit),
+        future.future_cut(audit),
+        future.future_poisoned(audit),
+        future.signals(audit),
+        future.account(audit),
+        controls.masked(audit),
+        controls.order_swapped(audit, swapped),
+        controls.news_shuffled(audit, NEWS_SEED),
+        controls.mirrored(audit),
+        controls.white_noise(audit, sample, starting_cash(app.config)),
     )
     return AuditResult(
         schema_version=SCHEMA_VERSION,
@@ -214,7 +214,8 @@ class _Bench:
         """The cycle of a paper run over a market, with an account of its own."""
         account = self._account(data, deliberation)
         progress = self._progress
-        tell = None if progress is None else (lambda n, of, slot: progress(name, n, of, slot))
+        words = name.replace("_", " ")
+        tell = None if progress is None else (lambda n, of, slot: progress(words, n, of, slot))
         return replay(
             account.cycle, slots, book=account.journal.book, ledger=account.ledger, progress=tell
         )

@@ -32,7 +32,7 @@ from trader.backtest.baseline import buy_and_hold
 from trader.backtest.evaluation import column, funnel, refusals, replay_column, trade_rows
 from trader.backtest.replay import Replay, replay
 from trader.backtest.shadow import ShadowLedger
-from trader.backtest.worth import collapse_words, known_before, worth_of
+from trader.backtest.worth import collapse_words, known_before, was_argued, worth_of
 from trader.core.canonical import Primitive, canonical_json, to_object
 from trader.core.clock import SystemClock
 from trader.core.decision import CycleRecord, Decision
@@ -205,7 +205,7 @@ def _run(
     labels = LABELS | ({"debate": "model debate"} if modelled else {})
     columns: dict[str, Column | None] = dict.fromkeys(LABELS)
 
-    debaters = Debaters(config)
+    debaters = Debaters(config, environ=app.environ)
 
     def walk(key: str, own_ledger: Ledger) -> tuple[Replay, str]:
         deliberation = debaters.deliberation(walked[key])
@@ -266,7 +266,7 @@ def _run(
     )
     notices = coverage.notices
     if worth.collapsed:
-        notices += (collapse_words(found_funnel.go, found_funnel.debates),)
+        notices += (collapse_words(found_funnel.go, sum(map(was_argued, main.cycles))),)
     result = BacktestResult(
         schema_version=SCHEMA_VERSION,
         run_id=run_id,

@@ -57,7 +57,7 @@ def checks(app: Context) -> tuple[Check, ...]:
             _paper_only,
         )
     )
-    return (*here, *endpoint_checks(app.config, os.environ))
+    return (*here, *endpoint_checks(app.config, app.environ))
 
 
 def _program(_: Context) -> Check:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from trader.data.source import open_data
 class Context:
     """One configuration and what it opens, each when it is first asked for.
 
-    loaded  the checked configuration with the origin of each value
+    loaded   the checked configuration with the origin of each value
+    environ  the environment, where the keys of models are
     """
 
     loaded: LoadedConfig
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property
     def config(self) -> Config:
@@ -58,14 +61,14 @@ class Context:
         merged = self.config.model_dump() | {
             section: settings[section] for section in ("data", "costs")
         }
-        return Context(replace(self.loaded, config=Config.model_validate(merged)))
+        return replace(self, loaded=replace(self.loaded, config=Config.model_validate(merged)))
 
     def under(self, settings: Mapping[str, Any]) -> Context:
         """The same place, with recorded settings for all that can change a decision."""
         mine = self.config.model_dump()
         merged = mine | dict(settings)
         merged["debate"] = {"recording": mine["debate"]["recording"], **settings["debate"]}
-        return Context(replace(self.loaded, config=Config.model_validate(merged)))
+        return replace(self, loaded=replace(self.loaded, config=Config.model_validate(merged)))
 
     def symbols(self) -> tuple[str, ...]:
         """Symbols to trade: those configured, else AAPL on the sample and everything elsewhere."""

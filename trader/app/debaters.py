@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -178,11 +178,10 @@ class Debaters:
         """What model calls have used so far in this command; replayed ones as they were then."""
         return self._chats.meter.spend if "_chats" in self.__dict__ else Spend()
 
-    def forget(self, cycle_ids: Iterable[str]) -> None:
-        """Drop the checkpoints of debates whose record is in the ledger."""
+    def forget(self) -> None:
+        """Drop every checkpoint: the slot is finished, its debates are in the ledger."""
         if "_checkpoints" in self.__dict__ and self._checkpoints is not None:
-            names = [name for key in cycle_ids for name in (key, key + RULES_THREAD)]
-            self._checkpoints.forget(names)
+            self._checkpoints.forget_all()
 
     def close(self) -> None:
         """Close the files that were opened."""

@@ -73,7 +73,7 @@ def debate(
         raise DataIntegrityError(problem)
     cash = starting_cash(config)
     body = run_body(config, symbols=(series.symbol,), source=app.data.name, cash=cash, debated=True)
-    debaters = Debaters(config, listener=listener)
+    debaters = Debaters(config, environ=app.environ, listener=listener)
     deliberation = debaters.deliberation("debate")
     account = open_account(
         config,

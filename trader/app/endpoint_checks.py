@@ -34,6 +34,12 @@ PROBE = Prompt(
         "additionalProperties": False,
     },
 )
+NO_PRICE = Check(
+    name="price of the models",
+    status="warning",
+    found="none is set: every call counts as 0 USD, and no budget in USD is ever spent",
+    remedy="set models.usd_per_million_input and models.usd_per_million_output",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +61,7 @@ def endpoint_checks(config: Config, environ: Mapping[str, str]) -> tuple[Check, 
     if config.debate.recording == "read":
         found = "replies come from the recordings, no endpoint is asked"
         return (Check(name="language models", status="ok", found=found),)
-    from agents.chat.endpoint import api_key, key_variable, model_spec
+    from agents.chat.endpoint import api_key, is_local, key_variable, model_spec
 
     speakers: dict[_Endpoint, list[Role]] = {}
     mistakes: dict[str, Check] = {}
@@ -76,6 +82,9 @@ def endpoint_checks(config: Config, environ: Mapping[str, str]) -> tuple[Check, 
         checks.append(reached)
         if reached.status != "failed":
             checks.append(_replies(endpoint, config.models.call_seconds, window))
+    prices = config.models.usd_per_million_input, config.models.usd_per_million_output
+    if not any(prices) and not all(is_local(one.spec.base_url) for one in speakers):
+        checks.append(NO_PRICE)
     return tuple(checks)
 
 

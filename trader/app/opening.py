@@ -131,7 +131,8 @@ def open_app(
         overrides=overrides,
         environ=os.environ if environ is None else environ,
     )
-    app = App(_pinned(loaded, os.environ if environ is None else environ))
+    environ = os.environ if environ is None else environ
+    app = App(_pinned(loaded, environ), environ)
     # numba writes compiled kernels beside the source unless told otherwise; an installation may be
     # read-only
     os.environ.setdefault("NUMBA_CACHE_DIR", str(app.state_dir / "numba"))

@@ -242,9 +242,8 @@ def _levels(verdict: Mapping[str, Any], candidate: Mapping[str, Any]) -> str:
 
 
 def _debaters(debate: Mapping[str, Any]) -> str:
-    """Who debated: the models by role where models were asked, and whether rules stepped in."""
-    spoke = dict.fromkeys((call["role"], call["model"]) for call in debate.get("calls", ()))
-    models = ", ".join(f"{role} {model}" for role, model in spoke)
+    """Who was to debate, and whether rules stepped in; an arbitrator need not have been asked."""
     if debate.get("fallback"):
+        models = " / ".join(dict.fromkeys(call["model"] for call in debate.get("calls", ())))
         return f"rules in place of {models or 'models'}"
-    return models or str(debate["debater"])
+    return str(debate["debater"])

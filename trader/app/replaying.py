@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from strategies.kernels.dispatch import kernels
 from trader.app.assembly import costs_of, limits_of, open_account
 from trader.app.context import Context
 from trader.app.debaters import Debaters
+from trader.app.running import LEDGER, awaited
 from trader.core.canonical import Primitive, canonical_json, from_primitive, to_object
 from trader.core.config import Config
 from trader.core.decision import CycleRecord, Debate
@@ -97,16 +98,41 @@ def _find(state_dir: Path, cycle_id: str) -> tuple[Path, CycleRecord, dict[str, 
             found = ledger.record("cycle", cycle_id)
             if found is None:
                 continue
-            runs = [record for record in ledger.records("run") if record.seq < found.seq]
             record = from_primitive(CycleRecord, found.body)
-            return path, record, runs[-1].body, _verify(ledger)
+            run = ledger.record("run", _run_id(record))
+            if run is None:
+                raise StateError(f"{path} holds the cycle {cycle_id} without its run")
+            return path, record, run.body, _verify(ledger)
         finally:
             ledger.close()
     besides = f" ({'; '.join(unreadable)})" if unreadable else ""
+    if _waits(state_dir, cycle_id):
+        raise UsageError(
+            f"{cycle_id} waits for `trader approve` or `trader reject`; it is no decision yet"
+        )
     raise UsageError(
         f"no ledger below {state_dir} holds the cycle {cycle_id[:80]}{besides}: `trader journal` "
         "lists the cycles of the paper account, cycles.jsonl those of a backtest"
     )
+
+
+def _waits(state_dir: Path, cycle_id: str) -> bool:
+    """Whether the paper account asked a person about this cycle and has no decision yet."""
+    if not (state_dir / LEDGER).exists():
+        return False
+    try:
+        ledger = Ledger(state_dir / LEDGER, read_only=True)
+    except StateError:
+        return False
+    try:
+        return cycle_id in awaited(ledger)
+    finally:
+        ledger.close()
+
+
+def _run_id(record: CycleRecord) -> str:
+    """The run that decided: an account may change its settings, and change them back."""
+    return record.cycle_id.split(f"-{record.candidate.signal.bar_at:%Y%m%dT%H%M}-")[0]
 
 
 def _verify(ledger: Ledger) -> Comparison:
@@ -148,7 +174,7 @@ def _compare_evidence(app: Context, config: Config, record: CycleRecord) -> Comp
     )
     account = open_account(
         config,
-        run_id=record.cycle_id.split(f"-{signal.bar_at:%Y%m%dT%H%M}-")[0],
+        run_id=_run_id(record),
         symbols=(record.symbol,),
         data=app.data,
         calendar=app.calendar,
@@ -208,11 +234,8 @@ def _compare_decision(
     )
     intent = order_intent(record.candidate, again, risk) if risk.approved else None
     return (
-        _same(
-            "transcript",
-            (record.debate.arguments, record.debate.rebuttals),
-            (again.arguments, again.rebuttals),
-        ),
+        # all that was said, the hearing and the calls included; the verdict is the next part
+        _same("transcript", replace(record.debate, verdict=again.verdict), again),
         _same("verdict", record.debate.verdict, again.verdict),
         _same("risk decision", record.risk, risk),
         _same("order", record.intent, intent),

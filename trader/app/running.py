@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -29,7 +29,7 @@ from trader.core.market import from_ns
 from trader.core.ports import Approvals, DebateListener, Spend
 from trader.core.trading import Order, Position
 from trader.ledger.book import BookedFill
-from trader.ledger.store import Ledger
+from trader.ledger.store import Ledger, Record
 from trader.pipeline.cycle import SlotResult
 from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import Slot, next_slot, slots_between
@@ -76,8 +76,7 @@ def run_once(
     """Walk the embedded market to its next slot, under the lock of the state folder.
 
     Nothing is created or moved before configuration, bars and account were found to fit. A slot in
-    which a GO still waits for a person is finished with the settings it was begun with; the GO has
-    expired.
+    which a GO still waits for a person is finished by the run that began it; the GO has expired.
     Raises LockHeldError when another run is at work, UsageError when the debate is switched off or
     the account trades another market, DataIntegrityError when the bars end before the next slot or
     are not those that the account has traded on, StateError when its files do not belong together.
@@ -94,14 +93,12 @@ def run_once(
                 notices.append(
                     f"the market begins again; the earlier account was put aside in {kept}"
                 )
-        waiting = _awaited(app)
-        if waiting:
-            app = _as_begun(app)
-            names = ", ".join(waiting)
-            notices.append(f"nobody approved {names} in time: NO_GO, the slot is finished now")
+        app, run_id = _as_begun(app)
         _require_fitting(app)
-        with paper_account(app, approvals=Approvals(), listener=listener) as (account, debaters):
-            return _walk(app, account, debaters, notices)
+        # a GO that was kept and not yet shown to a person is shown now: it cannot have expired
+        approvals = Approvals(unanswered="expired" if run_id else "waits")
+        with paper_account(app, approvals=approvals, listener=listener, run_id=run_id) as opened:
+            return _walk(app, *opened, approvals, notices, asked=run_id is not None)
 
 
 def answer_approval(
@@ -116,38 +113,58 @@ def answer_approval(
         if cycle_id not in waiting:
             known = f"waiting: {', '.join(waiting)}" if waiting else "nothing waits for approval"
             raise UsageError(f"{cycle_id[:80]} does not wait for approval; {known}")
-        app = _as_begun(app)
+        app, run_id = _as_begun(app)
         _require_fitting(app)
         answers: dict[str, Answer] = {cycle_id: "approved" if approved else "rejected"}
         approvals = Approvals(answers=answers, unanswered="waits")
-        with paper_account(app, approvals=approvals, listener=listener) as (account, debaters):
-            return _walk(app, account, debaters, [])
+        with paper_account(app, approvals=approvals, listener=listener, run_id=run_id) as opened:
+            return _walk(app, *opened, approvals, [], asked=True)
 
 
 def _awaited(app: Context) -> list[str]:
-    """Cycle ids of the unfinished slot whose GO was shown to a person and has no answer yet."""
+    """The same of the account in the state folder, where there is one."""
     if not (app.state_dir / LEDGER).exists():
         return []
     ledger = Ledger(app.state_dir / LEDGER, read_only=True)
     try:
-        last = ledger.last("slot")
-        asked = [item.record_id for item in ledger.since(last.seq if last else 0, "approval")]
+        return awaited(ledger)
     finally:
         ledger.close()
-    return asked
 
 
-def _as_begun(app: Context) -> Context:
-    """The place with the settings of the newest run: those under which its slot was begun."""
+def awaited(ledger: Ledger) -> list[str]:
+    """Cycle ids of the unfinished slot whose GO a person was asked about and has not answered."""
+    return [
+        item.record_id for item in _asked(ledger) if ledger.record("answer", item.record_id) is None
+    ]
+
+
+def _asked(ledger: Ledger) -> Iterator[Record]:
+    last = ledger.last("slot")
+    return ledger.since(last.seq if last else 0, "approval")
+
+
+def _as_begun(app: Context) -> tuple[Context, str | None]:
+    """The place as the run saw it that asked a person about the slot at hand, and its id.
+
+    Such a slot is finished under that id, whatever the settings and the program are now: under
+    another one its debates would be held again, and what was approved would not be what is
+    ordered. Where nobody was asked: the place as it is, and None.
+    """
+    if not (app.state_dir / LEDGER).exists():
+        return app, None
     ledger = Ledger(app.state_dir / LEDGER, read_only=True)
     try:
-        last = ledger.last("approval")
-        begun = None if last is None else ledger.record("run", last.body["run_id"])
+        asked = next(_asked(ledger), None)
+        if asked is None:
+            return app, None
+        run_id: str = asked.body["run_id"]
+        begun = ledger.record("run", run_id)
     finally:
         ledger.close()
     if begun is None:
         raise StateError("the ledger holds a request for approval without its run")
-    return app.under(begun.body["settings"])
+    return app.under(begun.body["settings"]), run_id
 
 
 def _first_slot(app: Context) -> Slot:
@@ -201,26 +218,37 @@ def _require_same_past(app: Context, slot: Mapping[str, Any]) -> None:
             )
 
 
-def _walk(app: Context, account: Account, debaters: Debaters, notices: list[str]) -> RunResult:
+def _walk(
+    app: Context,
+    account: Account,
+    debaters: Debaters,
+    approvals: Approvals,
+    notices: list[str],
+    *,
+    asked: bool,
+) -> RunResult:
+    """Run the next slot. asked: it was left open on purpose, for a person's answer."""
     slot, cut_short = _next(app, account)
     _require_bars(app, slot.as_of, begun=True)
-    if cut_short:
+    if cut_short and not asked:
         notices.append(f"the slot of {slot.session} was cut short; it is finished now")
     if account.ledger.last("slot") is None:
         notices.append(
             "market time is simulated: each call walks the embedded market one decision slot on"
         )
     result: SlotResult | None = None
-    awaited: tuple[AwaitedApproval, ...] = ()
+    waiting: tuple[AwaitedApproval, ...] = ()
     try:
         result = account.cycle.run(slot)
-        debaters.forget(cycle.cycle_id for cycle in result.cycles)
+        debaters.forget()
+        notices += [
+            f"nobody approved {cycle.cycle_id} in time: NO_GO"
+            for cycle in result.cycles
+            if cycle.debate.approval == "expired"
+        ]
     except ApprovalPendingError as exc:
-        awaited = exc.requests
-        for item in awaited:
-            if account.ledger.record("approval", item.cycle_id) is None:
-                body = {"run_id": account.cycle.run_id, "request": item}
-                account.ledger.append("approval", item.cycle_id, body)
+        waiting = exc.requests
+        _record_asked(account, waiting, approvals)
     account.ledger.commit()
     portfolio = account.broker.portfolio()
     return RunResult(
@@ -232,7 +260,7 @@ def _walk(app: Context, account: Account, debaters: Debaters, notices: list[str]
         source=app.data.name,
         notices=tuple(notices),
         slot=result.slot if result else None,
-        awaiting=awaited,
+        awaiting=waiting,
         spend=debaters.spend,
         fills=result.fills if result else (),
         cycles=result.cycles if result else (),
@@ -242,6 +270,21 @@ def _walk(app: Context, account: Account, debaters: Debaters, notices: list[str]
         equity=portfolio.equity,
         ledger_head=account.ledger.head,
     )
+
+
+def _record_asked(
+    account: Account, waiting: Sequence[AwaitedApproval], approvals: Approvals
+) -> None:
+    """Keep what a person is asked; and the answer about one GO while another one waits."""
+    ledger, run_id = account.ledger, account.cycle.run_id
+    requests = {item.cycle_id: item for item in waiting}
+    with ledger.transaction():
+        for cycle_id, request in requests.items():
+            if ledger.record("approval", cycle_id) is None:
+                ledger.append("approval", cycle_id, {"run_id": run_id, "request": request})
+        for cycle_id, answer in approvals.answers.items():
+            if cycle_id not in requests and ledger.record("answer", cycle_id) is None:
+                ledger.append("answer", cycle_id, {"run_id": run_id, "answer": answer})
 
 
 def _next(app: Context, account: Account) -> tuple[Slot, bool]:
@@ -296,16 +339,22 @@ def market_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def paper_account(
-    app: Context, *, approvals: Approvals, listener: DebateListener | None
+    app: Context,
+    *,
+    approvals: Approvals,
+    listener: DebateListener | None,
+    run_id: str | None = None,
 ) -> Iterator[tuple[Account, Debaters]]:
     """The paper account of the state folder, opened or begun; closed at the end.
 
     The caller holds the lock.
+    run_id  a run of the ledger that goes on; None: the one of these settings and this program
     """
     config = app.config
     ledger = Ledger(make_folder(app.state_dir) / LEDGER)
     debaters = Debaters(
         config,
+        environ=app.environ,
         listener=listener,
         checkpoints=app.state_dir / CHECKPOINTS,
         approvals=approvals if config.debate.approval else None,
@@ -314,12 +363,13 @@ def paper_account(
         deliberation = debaters.deliberation("debate")
         begun = next(ledger.records("run"), None)
         cash = starting_cash(config) if begun is None else Decimal(begun.body["cash"])
-        body = run_body(
-            config, symbols=app.symbols(), source=app.data.name, cash=cash, debated=True
-        )
-        run_id = run_id_of("paper-", body)
-        if ledger.record("run", run_id) is None:
-            ledger.append("run", run_id, body)
+        if run_id is None:
+            body = run_body(
+                config, symbols=app.symbols(), source=app.data.name, cash=cash, debated=True
+            )
+            run_id = run_id_of("paper-", body)
+            if ledger.record("run", run_id) is None:
+                ledger.append("run", run_id, body)
         account = open_account(
             config,
             run_id=run_id,

@@ -10,7 +10,7 @@ from typing import Any
 
 from trader.app.assembly import costs_of
 from trader.app.context import Context
-from trader.app.running import EXCHANGE, LEDGER
+from trader.app.running import EXCHANGE, LEDGER, awaited
 from trader.broker.alpaca_broker import AlpacaBroker
 from trader.broker.exchange.exchange import Exchange
 from trader.broker.session import embedded_client
@@ -158,9 +158,14 @@ def _look(app: Context, *, open_only: bool = True) -> _Seen | None:
     broker = AlpacaBroker(embedded_client(exchange))
     journal = OrderJournal(ledger, cash=cash, costs=costs)
     portfolio = broker.portfolio()
-    notices = []
     last = ledger.last("slot")
-    if last is not None and portfolio.as_of != datetime.fromisoformat(last.body["as_of"]):
+    notices = [
+        f"a GO waits for you: `trader approve {cycle_id}` or `trader reject {cycle_id}`; "
+        "the next run lets it expire"
+        for cycle_id in awaited(ledger)
+    ]
+    stands = portfolio.as_of
+    if not notices and last and stands != datetime.fromisoformat(last.body["as_of"]):
         notices.append(CUT_SHORT)
     seen = _Seen(
         ledger=ledger,
@@ -334,6 +339,8 @@ def _sentence(kind: str, body: Mapping[str, Any]) -> str:
         return f"{body['symbol']} {body['strategy']}: {verdict['rationale']}"
     if kind == "approval":
         return f"a person is asked: {body['request']['rationale']}"
+    if kind == "answer":
+        return f"a person answered: {body['answer']}"
     if kind == "intent":
         intent = body["intent"]
         return (

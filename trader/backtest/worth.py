@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 
 import numpy as np
 
 from trader.backtest.bootstrap import intervals
 from trader.backtest.calibration import calibrate
 from trader.backtest.shadow import refusals_of
-from trader.core.decision import CycleRecord, Decision
+from trader.core.decision import CycleRecord, Decision, FlagCode
 from trader.core.market import session_of
 from trader.core.ports import Spend
 from trader.report.contents import (
@@ -29,6 +30,18 @@ from trader.report.contents import (
 AGAINST = ("without_debate", "arbitrator_alone", "rules_debate")  # what a debate must beat
 COLLAPSE_FROM = 10  # debates; fewer may all end alike by chance
 FEW_VERDICTS = 50  # below this a Brier score says little
+FAILURES = frozenset(  # flags of a debate that broke off: its NO_GO was not argued
+    {
+        FlagCode.INVALID_REPLY,
+        FlagCode.OTHER_ISSUER,
+        FlagCode.ENDPOINT_FAILURE,
+        FlagCode.TIMED_OUT,
+        FlagCode.REFUSED_REPLY,
+        FlagCode.TRUNCATED_REPLY,
+        FlagCode.BUDGET_EXHAUSTED,
+        FlagCode.NOT_CONVERGED,
+    }
+)
 
 
 def worth_of(
@@ -63,7 +76,8 @@ def worth_of(
     knowledge = _knowledge(cycles, trades, cutoff) if debated and modelled else None
     go = sum(cycle.debate.verdict.decision is Decision.GO for cycle in cycles)
     share = go / len(cycles) if debated and cycles else None
-    collapsed = share in (0.0, 1.0) and len(cycles) >= COLLAPSE_FROM
+    argued = sum(was_argued(cycle) for cycle in cycles)
+    collapsed = share is not None and argued >= COLLAPSE_FROM and go in (0, argued)
     answers = _against(found, {column.key: column.label for column in columns})
     if debated:
         answers["spend"] = _spent(spend, len(cycles), modelled=modelled)
@@ -75,7 +89,7 @@ def worth_of(
     if calibration is not None:
         answers["confidence"] = _calibrated(calibration)
     if share is not None:
-        answers["verdicts"] = _verdicts(go, len(cycles), collapsed=collapsed)
+        answers["verdicts"] = _verdicts(go, argued, len(cycles), collapsed=collapsed)
     if knowledge is not None:
         answers["knowledge"] = _known(knowledge)
     return Worth(
@@ -90,10 +104,21 @@ def worth_of(
     )
 
 
+def was_argued(cycle: CycleRecord) -> bool:
+    """Whether the debate was held to its end, so that its verdict says something about the trade.
+
+    One that an endpoint, a reply or the budget broke off refuses whatever is debated.
+    """
+    return not any(flag.code in FAILURES for flag in cycle.debate.verdict.flags)
+
+
 def _calibration(
     cycles: Sequence[CycleRecord], trades: Sequence[TradeRow], followed: Sequence[ShadowTrade]
 ) -> Calibration:
-    """Confidence against the real trade where there was one, else against its shadow."""
+    """Confidence against the real trade where there was one, else against its shadow.
+
+    A debate that broke off leaves no opinion that could be judged.
+    """
     won = {trade.cycle_id: trade.profit_per_share > 0.0 for trade in followed if not trade.is_open}
     for row in trades:
         if row.is_open or row.profit is None:
@@ -103,7 +128,7 @@ def _calibration(
     pairs = [
         (cycle.debate.verdict.confidence, won[cycle.cycle_id])
         for cycle in cycles
-        if cycle.cycle_id in won
+        if cycle.cycle_id in won and was_argued(cycle)
     ]
     return calibrate(pairs, left_out=len(cycles) - len(pairs))
 
@@ -180,15 +205,17 @@ def _spent(spend: Spend, decisions: int, *, modelled: bool) -> str:
         each = (
             f"; a decision took {spend.calls / decisions:.1f} calls, "
             f"{spend.input_tokens / decisions:,.0f} tokens in, "
-            f"{spend.output_tokens / decisions:,.0f} out, {_usd(float(spend.cost) / decisions)}"
+            f"{spend.output_tokens / decisions:,.0f} out, {_paid(spend.cost / decisions)}"
         )
     counted = f", the tokens of {spend.estimated:,} counted by us" if spend.estimated else ""
-    return f"{spend.calls:,} calls{counted}, {tokens}, {_usd(float(spend.cost))}{each}"
+    return f"{spend.calls:,} calls{counted}, {tokens}, {_paid(spend.cost)}{each}"
 
 
-def _usd(amount: float) -> str:
+def _paid(amount: Decimal) -> str:
     """Cents, and finer below one dollar: a call costs little."""
-    return f"{amount:,.2f} USD" if amount >= 1.0 or not amount else f"{amount:.4f} USD"
+    if not amount:
+        return "no price set"
+    return f"{amount:,.2f} USD" if amount >= 1 else f"{amount:.4f} USD"
 
 
 def _refused(found: Refusals) -> str:
@@ -208,9 +235,21 @@ def _refused(found: Refusals) -> str:
         if count
     ]
     more = f" ({', '.join(rest)})" if rest else ""
-    return (
+    told = (
         f"{total.trades} of {found.no_go} NO_GO followed to their end{more}: {total.won} would "
         f"have won; together {total.r:+.2f} R, {total.profit:+,.2f} USD at the gate's sizes{what}"
+    )
+    failed = [
+        trade
+        for trade in found.trades
+        if not trade.repeats and FAILURES.intersection(map(FlagCode, trade.flags))
+    ]
+    if not failed:
+        return told
+    return (
+        f"{told}; {len(failed)} of them because the debate failed, not because it argued: "
+        f"{sum(trade.r_multiple or 0.0 for trade in failed):+.2f} R, "
+        f"{sum(trade.profit for trade in failed):+,.2f} USD"
     )
 
 
@@ -226,16 +265,18 @@ def _calibrated(found: Calibration) -> str:
     )
 
 
-def _verdicts(go: int, debates: int, *, collapsed: bool) -> str:
+def _verdicts(go: int, argued: int, debates: int, *, collapsed: bool) -> str:
     told = f"{go} of {debates} GO ({go / debates:.0%})"
-    return f"{told}; {collapse_words(go, debates)}" if collapsed else told
+    if argued < debates:
+        told += f", {debates - argued} NO_GO because the debate failed"
+    return f"{told}; {collapse_words(go, argued)}" if collapsed else told
 
 
-def collapse_words(go: int, debates: int) -> str:
-    """The warning about a debate that always ends alike."""
+def collapse_words(go: int, argued: int) -> str:
+    """The warning about a debate that always ends alike; argued: debates held to their end."""
     always = Decision.GO if go else Decision.NO_GO
     return (
-        f"all {debates} debates ended in {always}: a debate that always says the same adds nothing"
+        f"all {argued} debates ended in {always}: a debate that always says the same adds nothing"
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = {"buy_and_hold": "buy & hold"}
 MOST = 20  # decisions told one by one; the JSON has all
+NAMING = {"models.model", "models.base_url"}
 SHARES = {"total_return", "annual_return", "max_drawdown", "hit_rate", "exposure"}
 MONEY = {"initial_equity", "final_equity", "costs"}
 
@@ -33,7 +34,7 @@ def tell_compare(result: CompareResult) -> None:
         lines(f"nothing differs{again}")
         return
     _differences("run", result.differences)
-    _differences("settings", result.settings)
+    _settings(result.settings)
     _figures(result.figures)
     _decisions(result)
 
@@ -42,9 +43,30 @@ def _side(letter: str, side: RunSide) -> str:
     debaters = ", ".join(side.debaters) or "nobody yet"
     return (
         f"{letter}  {side.run_id}: {side.source} {', '.join(side.symbols)}, "
-        f"{side.first or 'no slot'} to {side.last or 'now'}, {side.slots} slots, "
-        f"{side.decisions} decisions, debated by {debaters}"
+        f"{side.first or 'no slot'} to {side.last or 'now'}, {_count(side.slots, 'slot')}, "
+        f"{_count(side.decisions, 'decision')}, debated by {debaters}"
     )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _settings(found: Sequence[Difference]) -> None:
+    """Settings that differ; of models that only one run had, the ones that name them."""
+    of_models = [item for item in found if item.name.startswith("models.")]
+    letter = "A" if all(item.b is None for item in of_models) else "B"
+    lone = letter == "A" or all(item.a is None for item in of_models)
+    if not lone or "models.model" not in {item.name for item in of_models}:
+        _differences("settings", found)
+        return
+    left_out = [item for item in of_models if item.name not in NAMING]
+    _differences("settings", [item for item in found if item not in left_out])
+    if left_out:
+        one = len(left_out) == 1
+        told = ("stands", "it") if one else ("stand", "them")
+        more = _count(len(left_out), "more setting")
+        lines(f"{more} of the models {told[0]} only in {letter}; --json has {told[1]}", "")
 
 
 def _differences(title: str, found: Iterable[Difference]) -> None:

@@ -88,7 +88,7 @@ def front_door(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="No progress and no notices on stderr.")
+        bool, typer.Option("-q", "--quiet", help="No progress and no notes on stderr.")
     ] = False,
     verbose: Annotated[
         int, typer.Option("-v", "--verbose", count=True, help="Say more; -vv shows tracebacks.")

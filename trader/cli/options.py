@@ -157,14 +157,19 @@ class Shared:
         else:
             tell(result)
 
-    def doctor(self) -> tuple[Check, ...]:
-        """Every check; a broken configuration is one of them and the others go on with defaults."""
+    def doctor(self, **overrides: object) -> tuple[Check, ...]:
+        """Every check; a broken configuration is one of them and the others go on with defaults.
+
+        overrides  as for `open`; UsageError where one of these is wrong
+        """
         from trader.app.checking import broken_configuration
         from trader.app.opening import open_defaults
 
         try:
-            return self.open().doctor()
+            return self.open(**overrides).doctor()
         except (ConfigError, UsageError) as exc:
+            if isinstance(exc, UsageError) and str(exc).startswith("--"):
+                raise
             others = open_defaults(self.state_dir).doctor()
             bad = broken_configuration(str(exc))
             return tuple(bad if check.name == bad.name else check for check in others)
@@ -188,6 +193,8 @@ class Shared:
         except ConfigError as exc:
             raise _as_usage(exc, overrides) from exc
         output.notices(opened.loaded.notices)
+        if opened.config.debate.mode != "llm":
+            output.notices(_idle(overrides))
         return opened
 
 
@@ -211,6 +218,17 @@ OPTION_OF = {
     "models.model": "--model",
     "account.cash": "--cash",
 }
+
+
+def _idle(overrides: Mapping[str, object]) -> list[str]:
+    """A note on options about models, where no model debates."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    idle = [OPTION_OF[name.replace("__", ".")] for name in given if name.startswith("models__")]
+    if "debate__recording" in given:
+        idle.append("--record" if given["debate__recording"] == "write" else "--from-recording")
+    if not idle:
+        return []
+    return [f"{', '.join(idle)}: without effect, no model debates; say --debate llm to let one"]
 
 
 def _as_usage(error: ConfigError, overrides: Mapping[str, object]) -> ConfigError | UsageError:

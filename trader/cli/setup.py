@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
-from trader.cli.options import Shared, add_command
+from trader.cli.options import BaseUrlOption, ModelOption, Shared, add_command
 
 SCHEMA_VERSION = 1
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    add_command(app, doctor)
+    add_command(
+        app,
+        doctor,
+        epilog="Example: trader doctor --base-url http://127.0.0.1:11434/v1 --model llama3.1",
+    )
     add_command(app, init)
     group = typer.Typer(
         no_args_is_help=True, help="Show or check the configuration.", rich_markup_mode=None
@@ -24,11 +28,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="config")
 
 
-def doctor(shared: Shared) -> None:
-    """Check this installation and say what to do about what fails."""
+def doctor(shared: Shared, base_url: BaseUrlOption = None, model: ModelOption = None) -> None:
+    """Check this installation and the models named, and say what to do about what fails."""
     from trader.cli import output, telling
 
-    found = shared.doctor()
+    asked = base_url is not None or model is not None
+    found = shared.doctor(
+        debate__mode="llm" if asked else None, models__base_url=base_url, models__model=model
+    )
     failed = [check for check in found if check.status == "failed"]
     if shared.as_json:
         checks = [

@@ -80,7 +80,7 @@ def backtest(
         ),
     ] = None,
 ) -> None:
-    """Replay history through the same pipeline as a paper run, beside two baselines."""
+    """Replay history through the same pipeline as a paper run, beside simpler ways to trade."""
     from trader.cli import backtest_words, output, progress
 
     first = a_day("--from", start)
@@ -105,7 +105,7 @@ def backtest(
 
 def debate(
     shared: Shared,
-    symbol: Annotated[str, typer.Argument(help="Symbol to argue about.")],
+    symbol: Annotated[str, typer.Argument(metavar="SYMBOL", help="Symbol to argue about.")],
     as_of: Annotated[
         str | None,
         typer.Option(metavar="DATE|TIME", help="UTC, YYYY-MM-DD[THH:MM]; a date means its end."),
@@ -143,7 +143,11 @@ def debate(
 def replay(
     shared: Shared,
     cycle_id: Annotated[
-        str, typer.Argument(help="Id of a decision, from a report, cycles.jsonl or the journal.")
+        str,
+        typer.Argument(
+            metavar="CYCLE_ID",
+            help="Id of a decision, from a report, cycles.jsonl or the journal.",
+        ),
     ],
 ) -> None:
     """Take a recorded decision again and compare it bit for bit."""

@@ -68,7 +68,8 @@ def tell_spend(spend: Spend) -> None:
         counted = f" ({spend.estimated} of them estimated)" if spend.estimated else ""
         lines(
             f"models {calls}{counted}, {spend.input_tokens:,} tokens in, "
-            f"{spend.output_tokens:,} out, {spend.cost:.4f} USD"
+            f"{spend.output_tokens:,} out, "
+            + (f"{spend.cost:.4f} USD" if spend.cost else "no price set")
         )
 
 

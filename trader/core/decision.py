@@ -380,14 +380,19 @@ class CycleRecord:
 
 
 class EvidenceIndex:
-    """Evidence found by number or by name; both are unique within one decision."""
+    """Evidence found by number or by name; both are unique within one decision.
+
+    A fact of a foreign kind is found by its number only: whatever a stranger calls it, no rule that
+    looks for a name ever meets it.
+    """
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
         self.items = tuple(evidence)
         self._by_id = {fact.evidence_id: fact for fact in self.items}
-        self._by_name = {fact.name: fact for fact in self.items}
+        names = {fact.name for fact in self.items}
+        self._by_name = {fact.name: fact for fact in self.items if fact.kind not in FOREIGN_KINDS}
         self._by_prefix: dict[str, tuple[Evidence, ...]] = {}
-        if not len(self._by_id) == len(self._by_name) == len(self.items):
+        if not len(self._by_id) == len(names) == len(self.items):
             raise ValueError("evidence ids and names must be unique within a decision")
 
     def by_id(self, evidence_id: str) -> Evidence | None:
@@ -407,6 +412,6 @@ class EvidenceIndex:
         """Facts whose name starts with `prefix`, in the order of their numbers."""
         if prefix not in self._by_prefix:
             self._by_prefix[prefix] = tuple(
-                fact for fact in self.items if fact.name.startswith(prefix)
+                fact for name, fact in self._by_name.items() if name.startswith(prefix)
             )
         return self._by_prefix[prefix]

@@ -202,7 +202,7 @@ class Calibration:
     """How far the confidence of the verdicts was the chance of winning.
 
     verdicts    whose trade has ended, taken or followed as a shadow
-    left_out    whose trade is open or never began
+    left_out    whose trade is open or never began, or whose debate broke off
     brier       mean squared distance of confidence and outcome; 0 is perfect, None without verdicts
     base_brier  the same for one who always says the share that won: the bar to beat
     """

@@ -299,7 +299,8 @@ def confidence_section(contents: ReportContents) -> Html:
             tag(
                 "p",
                 f"A trade won when it made money after costs, taken or followed as a shadow; "
-                f"{counted(found.left_out, 'verdict')} without an ended trade left out. "
+                f"{counted(found.left_out, 'verdict')} without an ended trade or a "
+                "finished debate left out. "
                 "Brier score: the mean squared distance of confidence and outcome, 0 is perfect.",
                 class_="fine",
             ),

@@ -237,7 +237,12 @@ def test_retry_after_is_honoured_within_the_deadline():
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("text", ["soon", "-1", "nan", "1e9", "Fri, 31 Dec 9999 23:59:59 -0000"])
+BEYOND_ALL_YEARS = f"Fri, 31 Dec {10**20} 23:59:59 GMT"
+
+
+@pytest.mark.parametrize(
+    "text", ["soon", "-1", "nan", "1e9", "Fri, 31 Dec 9999 23:59:59 -0000", BEYOND_ALL_YEARS]
+)
 def test_a_retry_after_that_is_nonsense_is_passed_over(text):
     sleeper = Sleeper()
     busy = httpx2.Response(429, headers={"retry-after": text})

@@ -50,7 +50,7 @@ def test_parameters_come_from_the_section():
 
 
 def test_no_model_named_says_how_to_name_one():
-    with pytest.raises(ConfigError, match=r"models\.model: no model is named for the bear.*--set"):
+    with pytest.raises(ConfigError, match=r"models\.model: no model is named for the bear"):
         model_spec(Models(bull=RoleModel(model="b")), "bear", {})
     assert model_spec(Models(bull=RoleModel(model="b")), "bull", {}).model == "b"
 

@@ -125,6 +125,24 @@ def test_the_newest_reply_answers_unless_another_is_chosen():
     assert RecordedChat(SPEC, store, [old.call]).complete(asks()) == old
 
 
+def test_a_run_is_answered_as_it_was_whatever_a_later_run_was_told():
+    store = ChatStore(None)
+    down = EndpointError("the server is down")
+    chat = record(store, ChatReply(text="one"), ChatReply(text="one"), ChatReply(text="two"), down)
+    first, same = (chat.complete(asks(subject=f"run{n}-AAPL")) for n in (1, 2))
+    later = chat.complete(asks(subject="run3-AAPL"))
+    with pytest.raises(EndpointError):
+        chat.complete(asks(subject="run4-AAPL"))
+    recorded = RecordedChat(SPEC, store)
+    assert recorded.complete(asks(subject="run1-AAPL")) == first
+    assert recorded.complete(asks(subject="run2-AAPL")) == same
+    assert recorded.complete(asks(subject="run3-AAPL")) == later
+    with pytest.raises(EndpointError):
+        recorded.complete(asks(subject="run4-AAPL"))
+    # a decision that was never recorded takes a reply, not the trouble that another one had
+    assert recorded.complete(asks(subject="run5-AAPL")) == later
+
+
 def test_a_call_made_twice_in_one_decision_is_answered_in_its_order():
     store = ChatStore(None)
     chat = record(store, ChatReply(text="old"), ChatReply(text="new"))

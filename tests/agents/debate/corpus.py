@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from agents.debate.quoting import quotes
+from agents.debate.claims.quoting import quotes
 from tests.trader.pipeline.accounts import CALENDAR, REFERENCE, account_over
 from trader.app.opening import open_app
 from trader.core.decision import Claim, Evidence, EvidenceIndex, Operator

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from agents.debate.quoting import quotes
+from agents.debate.claims.quoting import quotes
 from tests.agents.debate.corpus import (
     Kind,
     Rng,

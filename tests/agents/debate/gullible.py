@@ -87,7 +87,8 @@ class GullibleChat:
         elif request.role == "bear":
             reply["claims"] = []
         elif effect in ("target", "go"):
-            reply["target_price"] = 180.0
+            levels = [fact.value or 0.0 for fact in request.evidence.starting("target_")]
+            reply["target_price"] = max(levels) if len(levels) > 1 else 180.0
         elif effect == "stop":
             reply["stop_price"] = 100.04
         elif effect == "claims":

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from agents.chat.rules_chat import RulesChat
-from agents.debate.claims import check_claims
+from agents.debate.claims.checker import check_claims
 from agents.debate.prompting import write_prompt
 from agents.debate.schemas import parse_argument, parse_rebuttal
 from agents.debate.state import DebateContext

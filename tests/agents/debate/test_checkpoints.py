@@ -7,12 +7,15 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import ormsgpack
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+import agents.debate.graph as graph_module
 from agents.chat.rules_chat import RulesChat
 from agents.debate.checkpoints import Checkpoints
 from agents.debate.graph import DebateGraph
@@ -20,8 +23,8 @@ from agents.debate.rules import DebateLimits
 from tests.agents.facts import NoPast, candidate, evidence
 from trader.core.canonical import canonical_json
 from trader.core.costs import Costs
-from trader.core.decision import Debate, Decision, FlagCode
-from trader.core.errors import ApprovalPendingError, StateError
+from trader.core.decision import Answer, Debate, Decision, FlagCode
+from trader.core.errors import ApprovalPendingError, StateError, UsageError
 from trader.core.ports import Approvals, ChatReply, ChatRequest
 
 
@@ -49,13 +52,15 @@ class CountedChat:
         return reply
 
 
-def graph(chat: CountedChat, checkpoints: Checkpoints | None, approvals=None) -> DebateGraph:
+def graph(
+    chat: CountedChat, checkpoints: Checkpoints | None, approvals=None, rounds: int = 1
+) -> DebateGraph:
     return DebateGraph(
         bull=chat,
         bear=chat,
         limits=DebateLimits(),
         costs=Costs(),
-        rounds=1,
+        rounds=rounds,
         checkpoints=checkpoints,
         approvals=approvals,
     )
@@ -87,6 +92,64 @@ def test_a_debate_that_died_goes_on_with_the_speaker_that_was_not_heard(path, di
     assert canonical_json(held(second, path)) == canonical_json(expected)
     order = [("bull", 0), ("bear", 0), ("bull", 1), ("bear", 1)]
     assert second.asked == order[dies_at - 1 :]  # what was said is not asked for again
+
+
+class Fuse:
+    """Dies before or after one of the writes to the checkpoints."""
+
+    def __init__(self, dies_at: int | None = None) -> None:
+        self.steps, self.dies_at = 0, dies_at
+
+    def __call__(self, write: Callable[..., object]) -> Callable[..., object]:
+        def written(*args: object, **options: object) -> object:
+            self._step()
+            answer = write(*args, **options)
+            self._step()
+            return answer
+
+        return written
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps == self.dies_at:
+            raise Crash
+
+
+def lived(path: Path, fuse: Fuse, answer: Answer, *, strangers: bool, rounds: int = 1) -> Debate:
+    """A debate with all that may follow it, in one process: hearing, request, answer."""
+    checkpoints = Checkpoints(path)
+    saver = checkpoints.saver
+    saver.put, saver.put_writes = fuse(saver.put), fuse(saver.put_writes)  # type: ignore[method-assign]
+    facts = evidence()
+    if strangers:
+        news = replace(facts[-1], evidence_id="E99", name="news_1", kind="news", value=None)
+        facts = [*facts, replace(news, text="The maker of phones is said to do well.")]
+
+    def hold(approvals: Approvals) -> Debate:
+        speaking = graph(CountedChat(), checkpoints, approvals, rounds)
+        return speaking.deliberate(candidate(), facts, "c1", NoPast())
+
+    try:
+        try:
+            return hold(Approvals(unanswered="waits"))
+        except ApprovalPendingError:
+            return hold(Approvals(answers={"c1": answer}))
+    finally:
+        checkpoints.close()
+
+
+@pytest.mark.parametrize(("answer", "strangers"), [("approved", False), ("rejected", True)])
+def test_dying_at_any_write_leaves_out_no_hearing_and_no_answer(tmp_path, answer, strangers):
+    calm = Fuse()
+    expected = lived(tmp_path / "calm.db", calm, answer, strangers=strangers)
+    assert (expected.hearing is not None, expected.approval) == (strangers, answer)
+    assert calm.steps >= 30
+    for dies_at in range(1, calm.steps + 1):
+        path = tmp_path / f"{dies_at}.db"
+        with pytest.raises(Crash):
+            lived(path, Fuse(dies_at), answer, strangers=strangers)
+        again = lived(path, Fuse(), answer, strangers=strangers)
+        assert canonical_json(again) == canonical_json(expected), f"died at write {dies_at}"
 
 
 def test_a_finished_debate_is_not_held_again(path):
@@ -134,9 +197,28 @@ def test_a_go_waits_for_a_person_and_each_answer_leads_where_it_says(tmp_path):
         assert held(CountedChat(), path, approvals=Approvals()) == debate  # the answer stands
 
 
+def test_an_answer_stands_whatever_is_said_afterwards(path):
+    with pytest.raises(ApprovalPendingError):
+        held(CountedChat(), path, approvals=Approvals())
+    held(CountedChat(), path, approvals=Approvals(answers={"c1": "rejected"}))
+    with pytest.raises(UsageError, match="cannot be approved any more: it is rejected"):
+        held(CountedChat(), path, approvals=Approvals(answers={"c1": "approved"}))
+
+
 def test_a_no_go_asks_nobody(path):
     debate = held(CountedChat(), path, approvals=Approvals(), close=None)
     assert (debate.verdict.decision, debate.approval) == (Decision.NO_GO, None)
+
+
+@pytest.mark.parametrize("rounds", [0, 5])
+def test_as_many_rounds_as_may_be_asked_for_leave_room_for_hearing_and_approval(
+    path, monkeypatch, rounds
+):
+    monkeypatch.setattr(graph_module, "_brought_news", lambda _: True)  # no round ends it early
+    debate = lived(path, Fuse(), "approved", strangers=True, rounds=rounds)
+    assert debate.verdict.decision is Decision.GO
+    assert debate.hearing is not None
+    assert len(debate.arguments) == len(debate.hearing.arguments) == rounds + 1
 
 
 def test_an_answer_that_is_none_is_refused(path):
@@ -176,6 +258,48 @@ def test_a_file_that_is_no_database_is_one_plain_error(path):
     path.write_bytes(b"not a database at all, not at all" * 100)
     with pytest.raises(StateError, match="cannot be used"):
         Checkpoints(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE checkpoints SET checkpoint = x'c1ff00'",
+        "UPDATE checkpoints SET type = 'unknown'",
+        "UPDATE checkpoints SET checkpoint = x'a161'",
+        "ALTER TABLE writes RENAME COLUMN task_id TO other",
+    ],
+)
+def test_a_broken_row_is_one_plain_error(path, change):
+    with pytest.raises(Crash):
+        held(CountedChat(3), path)
+    with sqlite3.connect(path) as db:
+        db.execute(change)
+    with pytest.raises(StateError, match=r"checkpoints\.db cannot be used: .*move it away"):
+        held(CountedChat(), path)
+
+
+def test_a_row_without_its_subject_is_begun_again(path):
+    with pytest.raises(Crash):
+        held(CountedChat(3), path)
+    with sqlite3.connect(path) as db:
+        for rowid, blob in db.execute("SELECT rowid, checkpoint FROM checkpoints").fetchall():
+            state = ormsgpack.unpackb(blob)
+            state["channel_values"].pop("subject", None)
+            packed = ormsgpack.packb(state)
+            db.execute("UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (packed, rowid))
+    fresh = CountedChat()
+    held(fresh, path)
+    assert len(fresh.asked) == 4
+
+
+def test_everything_kept_can_be_dropped(path):
+    held(CountedChat(), path, "c1")
+    checkpoints = Checkpoints(path)
+    checkpoints.forget_all()
+    checkpoints.close()
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT count(*) FROM checkpoints").fetchone() == (0,)
+        assert db.execute("SELECT count(*) FROM writes").fetchone() == (0,)
 
 
 CONSTRUCTORS = range(6)  # LangGraph's codes for calling what a record names

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.debate.claims import check_claims, quotes
+from agents.debate.claims.checker import check_claims, quotes
 from tests.agents.facts import NoPast, evidence, id_of, unit_of
 from trader.core.decision import Claim, EvidenceIndex, Operator
 

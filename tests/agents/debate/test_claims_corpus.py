@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.debate.claims import check_claims
+from agents.debate.claims.checker import check_claims
 from tests.agents.debate.corpus import World, worlds
 from tests.agents.debate.corpus_false import FABRICATIONS, fabrications
 from tests.agents.debate.corpus_true import KINDS, true_statements

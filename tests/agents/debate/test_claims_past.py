@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from agents.debate.claims import check_claims, side_record
-from agents.debate.past_claims import Period, period_of
+from agents.debate.claims.checker import check_claims, side_record
+from agents.debate.claims.past import Period, period_of
 from tests.agents.facts import NoPast, evidence, id_of
 from tests.trader.pipeline.accounts import REFERENCE
 from tests.trader.pipeline.bars import daily

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.debate.claims import check_claims
-from agents.debate.written import WrittenDate, dates_in, numerals_in, plain
+from agents.debate.claims.checker import check_claims
+from agents.debate.claims.written import WrittenDate, dates_in, numerals_in, plain
 from tests.agents.facts import NoPast, evidence, id_of, unit_of
 from tests.trader.pipeline.accounts import CALENDAR, REFERENCE
 from tests.trader.pipeline.bars import daily
@@ -120,6 +120,30 @@ TRUE = [
     ("The worst fall of the past 52 weeks was 25 %", ("max_drawdown_252", "=", -0.25)),
     ("Volume is 20 % above its 20-day mean, 1.2 times", ("volume_ratio_20", "=", 1.2)),
     ("98,765 USD in cash, about 98,800", ("cash", "=", 98_800.0)),
+    ("volume ratio 20 matters", ("volume_ratio_20", ">", 1.0)),
+    ("The volume ratio (20) is 1.2", ("volume_ratio_20", "=", 1.2)),
+    ("Return 60 is -8.15%", FELL),
+    ("Max drawdown 252 is -25 %", ("max_drawdown_252", "=", -0.25)),
+    ("Drawdown 252 is -25 %", ("max_drawdown_252", "=", -0.25)),
+    ("The probability high 60 is 0.53", CHANCE),
+    ("The 3-month (60-day) return is -8.15%", FELL),
+    ("Over twelve weeks it fell 8.15 %", FELL),
+    ("It stays within 9 % of where it was 60 bars ago", ("return_60", ">", -0.09)),
+    ("20-day volatility stands at the 85th percentile", ("volatility_rank_252", ">", 0.8)),
+    ("It was calmer on 85 % of days, 15 % were not", ("volatility_rank_252", "=", 0.85)),
+    ("47 % of past trades fail to get there", CHANCE),
+    ("6 of 12 trades won", ("signal_hit_rate", "=", 0.5)),
+    ("6 of 12 trades lost, half of them", ("signal_hit_rate", "=", 0.5)),
+    ("2.45 R at a 53 % chance, 9.9 % above the entry", PAYS),
+    ("A past trade made 0.2 times its risk", ("signal_average_r", "=", 0.2)),
+    ("ATR is 2 USD", ("atr", "=", 2.0)),
+    ("45.2 million shares are 1.2 times the mean", ("volume_ratio_20", ">", 1.0)),
+    ("RSI is at fifty-eight", RSI),
+    ("Twelve trades closed", ("signal_closed", "=", 12.0)),
+    ("Both of the two averages are below it", ABOVE),
+    ("The 200-day average lies below the close", ABOVE),
+    ("+DI is above -DI", ("plus_di_14", ">", 15.0, "minus_di_14")),
+    ("+DI is more than 1.5 times -DI", ("plus_di_14", ">", 15.0, "minus_di_14")),
 ]
 
 
@@ -169,6 +193,27 @@ FALSE = [
     ("in the 58th percentile of the last 252 days", ("volatility_rank_252", ">", 0.8)),
     ("within 12 days it fell 25 %", ("max_drawdown_252", "=", -0.25)),
     ("RSI is below 50", ("rsi_14", ">", 50.0)),
+    ("RSI is at seventy-two", RSI),
+    ("Fifty analysts like it", CLOSE),
+    ("A dozen analysts like it", CLOSE),
+    ("The hit rate is ninety percent", ("signal_hit_rate", "=", 0.5)),
+    ("Nine out of ten past trades came so far", CHANCE),
+    ("The reward is five times the risk", PAYS),
+    ("Volume ratio 20 times the mean", ("volume_ratio_20", ">", 1.0)),
+    ("Volume is 120 % above its mean", ("volume_ratio_20", "=", 1.2)),
+    ("The 60-week return is -8.15 %", FELL),
+    ("The 2-month return is -8.15 %", FELL),
+    ("A 47 % chance to get there", CHANCE),
+    ("7 of 7 past trades came so far", ("hits_high_60", "=", 7.0)),
+    ("The 60-bar return is 8.15 %", ("return_60", "<", 0.0)),
+    ("The 60-bar return is positive", ("return_60", "<", 0.0)),
+    ("The expected value is negative", ("expected_value_high_60", ">", 0.0)),
+    ("Yesterday it closed at 1234.5", CLOSE),
+    ("A month ago RSI was 58", RSI),
+    ("The close is below the 200-day average", ABOVE),
+    ("The 200-day average is above the close", ABOVE),
+    ("-DI exceeds +DI", ("plus_di_14", ">", 15.0, "minus_di_14")),
+    ("The stop is above the entry", ("entry_price", ">", 96.05, "stop_price")),
 ]
 
 
@@ -241,13 +286,34 @@ def test_a_sentence_may_round_what_is_quoted_but_not_claim_to_be_finer():
     assert status("RSI is 58.3", "rsi_14", 58.25) == "verified"
 
 
+def test_the_value_of_the_bar_before_is_not_said_of_today():
+    facts = evidence(close_previous=99.5)
+
+    def status(text: str) -> str:
+        claim = Claim(
+            text=text,
+            evidence_ids=(id_of(facts, "close_previous"),),
+            field="close_previous",
+            operator="=",
+            quoted_value=99.5,
+            unit="USD",
+        )
+        return check_claims([claim], EvidenceIndex(facts), NoPast())[0].status
+
+    assert status("The previous close was 99.5") == "verified"
+    assert status("It closed at 99.5 yesterday") == "verified"
+    assert status("It now trades at 99.5") == "unverifiable"
+
+
 def test_a_foreign_text_explains_no_number():
     facts = tuple(
         replace(fact, kind="news", text="target 999") if fact.name == "close" else fact
         for fact in FACTS
     )
     claim = replace(checked("The 999-day view: 1234.5", *CLOSE), status="unchecked")
-    assert check_claims([claim], EvidenceIndex(facts), NoPast())[0].status == "unverifiable"
+    checked_in_it = check_claims([claim], EvidenceIndex(facts), NoPast(), hearing=True)[0]
+    assert checked_in_it.status == "unverifiable"
+    assert "the sentence says 999" in checked_in_it.detail
 
 
 def test_numbers_and_dates_are_read_as_they_are_written():

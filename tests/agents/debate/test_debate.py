@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from threading import current_thread
 
 import pytest
 
+import agents.debate.graph as graph_module
 from agents.chat.rules_chat import RulesChat
 from agents.debate.arbitrator import confidence_of
 from agents.debate.graph import DebateGraph
@@ -149,6 +151,16 @@ def _request() -> ChatRequest:
         rebuttals=(),
         prompt=lambda: pytest.fail("rules read no prompt"),
         subject="c",
+    )
+
+
+def test_where_the_bull_was_not_heard_only_the_failure_is_told():
+    debate = graph(ScriptedChat([EndpointError("http://test/v1 cannot be reached")])).deliberate(
+        candidate(), evidence(), "c", NoPast()
+    )
+    assert codes(debate) == {FlagCode.ENDPOINT_FAILURE}
+    assert debate.verdict.rationale == (
+        "NO_GO, 1 of 6 rules fail: bull: http://test/v1 cannot be reached."
     )
 
 
@@ -303,6 +315,35 @@ def test_the_debate_ends_early_when_a_round_verifies_nothing_new():
     for earlier in range(1, last):
         assert not verified({earlier}) <= verified(range(earlier))
     assert debate.verdict.decision is Decision.GO
+
+
+def test_a_debate_that_does_not_come_to_an_end_is_no_go_with_what_was_said(monkeypatch):
+    monkeypatch.setattr(graph_module, "NODES_BESIDE_ROUNDS", -5)  # three steps instead of five
+    debate = graph().deliberate(candidate(), evidence(), "c", NoPast())
+    assert debate.verdict.decision is Decision.NO_GO
+    assert codes(debate) == {"NOT_CONVERGED"}
+    assert (len(debate.arguments), len(debate.rebuttals)) == (2, 1)
+
+
+def test_every_speaker_is_heard_in_the_thread_that_waits_so_that_ctrl_c_reaches_it():
+    threads, told = [], []
+
+    class Here(RulesChat):
+        def complete(self, request: ChatRequest) -> ChatReply:
+            threads.append(current_thread())
+            return super().complete(request)
+
+    speaking = DebateGraph(
+        bull=Here(),
+        bear=Here(),
+        limits=DebateLimits(),
+        costs=Costs(),
+        rounds=1,
+        listener=told.append,
+    )
+    speaking.deliberate(candidate(), evidence(), "c", NoPast())
+    assert set(threads) == {current_thread()}
+    assert [event.role for event in told if event.said is None] == ["bull", "bear"] * 2
 
 
 def test_rule_debaters_make_no_claim_that_is_false_whatever_is_missing():

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.debate.quoting import quotes
+from agents.debate.claims.quoting import quotes, shown_number
 from agents.debate.rendering import (
     claim_lines,
     claimed_fields,
     fact_lines,
     render_claim,
-    shown_number,
     shown_price,
 )
 from agents.debate.rules import same_price

@@ -14,8 +14,8 @@ from agents.prompts.library import read_template, template
 # a changed text needs a higher version: recordings and records name both
 VERSIONS = {
     "arbitrator": (1, "033a454444660bbad499264ba3a595ed9f412764bcfe93dee4151dddba0b8907"),
-    "bear": (1, "3e0b367e8042c75756c2d53ef4c0275e76d5d74902f23702088f0f74a41a4765"),
-    "bull": (1, "28a04f616946d26248f29185cb6adbcdb64ce866f34d06c70bc114352c84a188"),
+    "bear": (2, "20e53f460a1ed91395714ff20c65d80ff03fb51ee280fcf2e2a917b421830fcc"),
+    "bull": (2, "ada91c495b0f76646bafd933848bbdd5a00bae38e472fd6d00f5c8616954cc84"),
     "hearing": (1, "45572e4a7be6b6b8f10135698aef1de7d098c959b50f35e695aeb0ed12f5a7f7"),
     "repair": (1, "5b87ec0f8a458c6dd8852b626207ddc16d6b5723335dab3ecca45f70d0afeaf2"),
 }

@@ -153,16 +153,25 @@ def test_who_debated_names_models_and_the_rules_that_stood_in(whole, tmp_path):
     call = {"role": "bull", "model": "small", "round": 0}
 
     def modelled(body: Body) -> None:
-        body["debate"]["calls"] = [call, {**call, "role": "bear"}, call]
+        body["debate"] |= {"debater": "small / large", "calls": [call]}
 
     (found,) = with_other(whole, tmp_path / "1", the_go(modelled)).changed
-    assert (found.parts[0].a, found.parts[0].b) == ("rules", "bull small, bear small")
+    assert (found.parts[0].a, found.parts[0].b) == ("rules", "small / large")
 
     def stood_in(body: Body) -> None:
         body["debate"] |= {"calls": [call], "fallback": "TIMED_OUT: bull"}
 
     (found,) = with_other(whole, tmp_path / "2", the_go(stood_in)).changed
-    assert found.parts[0].b == "rules in place of bull small"
+    assert found.parts[0].b == "rules in place of small"
+
+
+def test_an_arbitrator_that_was_not_asked_makes_no_other_debaters(whole, tmp_path):
+    calls = [{"role": role, "model": "small", "round": 0} for role in ("bull", "bear")]
+
+    def asked(body: Body) -> None:
+        body["debate"]["calls"] = calls
+
+    assert with_other(whole, tmp_path, the_go(asked)).nothing_differs
 
 
 def test_settings_code_and_figures_differ_by_name_and_amount(whole, tmp_path):

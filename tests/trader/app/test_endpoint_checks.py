@@ -127,3 +127,13 @@ def test_whatever_happens_is_a_failed_check(way):
         reached, replies = endpoint_checks(config(server.base_url), {})
     assert (reached.status, replies.status) == ("ok", "failed")
     assert replies.found.isprintable()
+
+
+def test_a_cloud_model_without_a_price_is_a_warning():
+    cloud = "https" + "://models.paper.invalid/v1"
+    environ = {"OPENAI_API_KEY": KEY}
+    *_, found = endpoint_checks(config(cloud), environ)
+    assert (found.name, found.status) == ("price of the models", "warning")
+    priced = endpoint_checks(config(cloud, usd_per_million_output=1.0), environ)
+    own = endpoint_checks(config("http://127.0.0.1:1/v1"), {})
+    assert found.name not in [check.name for check in (*priced, *own)]

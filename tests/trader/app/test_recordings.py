@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import socket
 import sqlite3
 from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 
@@ -14,14 +19,15 @@ from tests.servers.debater import debater
 from tests.trader.app.conftest import opened
 from trader.app.backtesting import BacktestResult
 from trader.core.errors import RecordingError, StateError
+from trader.data import sample
 
 FIRST, LAST = date(2026, 6, 15), date(2026, 7, 31)
 NO_SERVER = "models.base_url=http://127.0.0.1:9/v1"
 
 
-def backtest(state: Path, *settings: str) -> BacktestResult:
+def backtest(state: Path, *settings: str, last: date = LAST) -> BacktestResult:
     fixed = ("debate.mode=llm", "models.model=test-model", "models.usd_per_million_input=2")
-    return opened(state, *fixed, *settings).backtest(start=FIRST, end=LAST)
+    return opened(state, *fixed, *settings).backtest(start=FIRST, end=last)
 
 
 def recorded(state: Path, *settings: str) -> tuple[BacktestResult, str]:
@@ -44,6 +50,34 @@ def test_a_run_from_its_recording_has_the_same_ledger_and_spend(run):
     assert again.ledger_head == made.ledger_head
     assert again.debates == made.debates
     assert again.worth.spend == made.worth.spend
+
+
+def test_a_debate_in_every_session_replays_without_a_call(tmp_path, monkeypatch):
+    """A strategy that always wants in and a model that always says no: one debate a session."""
+
+    def refusing(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
+        said = json.loads(debater(messages, body))
+        return json.dumps(said | {"decision": "NO_GO"} if "decision" in said else said)
+
+    last = date(2026, 6, 26)
+    with gzip.open(files(sample).joinpath("AAPL_1Day.csv.gz"), "rt") as whole:
+        lines = whole.readlines()
+    (tmp_path / "AAPL.csv").write_text("".join([*lines[:3], *lines[-350:]]))
+    settings = ("strategies.enabled=buy_and_hold", f"data.source=csv:{tmp_path / 'AAPL.csv'}")
+    with ChatServer(refusing) as server:
+        settings += (f"models.base_url={server.base_url}",)
+        made = backtest(tmp_path, *settings, last=last)
+        asked = len(server.calls)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a replay opened a socket")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    again = backtest(tmp_path, *settings, "debate.recording=read", last=last)
+    assert len(made.debates) == made.sessions == 9
+    assert asked == made.worth.spend.calls >= 4 * made.sessions
+    assert again.debates == made.debates
+    assert again.ledger_head == made.ledger_head
 
 
 def test_every_decision_replays_bit_for_bit_whatever_the_configuration_says_now(run):

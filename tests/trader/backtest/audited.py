@@ -11,7 +11,7 @@ from tests.trader.pipeline.accounts import slots_of
 from tests.trader.pipeline.bars import HandData, daily, wave
 from trader.app.assembly import Account, open_account
 from trader.app.debaters import Debaters
-from trader.backtest.leakage_agent import Agent, Audit, Taken
+from trader.backtest.leakage.agent import Agent, Audit, Taken
 from trader.backtest.replay import Replay, replay
 from trader.core.clock import new_york
 from trader.core.config import Config

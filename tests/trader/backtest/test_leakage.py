@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.trader.backtest.audited import BARS, SLOTS, Cheating, Saying, audit_of
-from trader.backtest import leakage
-from trader.backtest.leakage_agent import Remembered, Taken
-from trader.backtest.leakage_findings import different_facts, same_words, without_answer
+from trader.backtest.leakage import future
+from trader.backtest.leakage.agent import Remembered, Taken
+from trader.backtest.leakage.findings import different_facts, same_words, without_answer
 from trader.core.decision import ChatCall, FlagCode, Hearing, RiskFlag
 from trader.core.errors import DataIntegrityError
 from trader.core.market import BarSeries, Timeframe, to_ns
@@ -54,11 +54,11 @@ def test_an_honest_agent_passes_every_test_of_the_future(honest):
     found = [
         test(honest)
         for test in (
-            leakage.known_in_time,
-            leakage.future_cut,
-            leakage.future_poisoned,
-            leakage.signals,
-            leakage.account,
+            future.known_in_time,
+            future.future_cut,
+            future.future_poisoned,
+            future.signals,
+            future.account,
         )
     ]
     assert [(test.name, test.status, test.changed) for test in found] == [
@@ -83,7 +83,7 @@ def test_a_fact_that_was_not_public_yet_is_named(honest):
     late = replace(fact, known_at=first.as_of + timedelta(seconds=1))
     evidence = (*first.evidence[:3], late, *first.evidence[4:])
     run = replace(honest.run, cycles=(replace(first, evidence=evidence), *rest))
-    found = leakage.known_in_time(replace_run(honest, run))
+    found = future.known_in_time(replace_run(honest, run))
     assert (found.status, found.changed) == ("leak", 1)
     assert found.changes[0].detail == f"known only later: {fact.name}"
 
@@ -98,10 +98,10 @@ def test_a_rule_that_fires_for_what_comes_next_is_caught():
 
     audit = audit_of(strategy=lambda other: Cheating(other, entry=entry), slots=SLOTS[:62])
     assert audit.taken
-    cut, poisoned = leakage.future_cut(audit), leakage.future_poisoned(audit)
+    cut, poisoned = future.future_cut(audit), future.future_poisoned(audit)
     assert cut.status == poisoned.status == "leak"
     assert {change.detail for change in cut.changes} == {"the signal does not fire"}
-    silent = leakage.signals(audit)
+    silent = future.signals(audit)
     assert silent.status == "leak"
     assert ("fired", "silent") in {(change.before, change.after) for change in silent.changes}
 
@@ -113,8 +113,8 @@ def test_a_rule_that_is_silent_for_what_comes_next_is_caught_though_it_decides_n
 
     audit = audit_of(strategy=lambda other: Cheating(other, entry=entry), slots=SLOTS[:24])
     assert not audit.run.cycles
-    assert leakage.future_cut(audit).status == "not applicable"
-    found = leakage.signals(audit)
+    assert future.future_cut(audit).status == "not applicable"
+    found = future.signals(audit)
     assert found.status == "leak"
     assert {(change.before, change.after) for change in found.changes} == {("silent", "fired")}
 
@@ -124,7 +124,7 @@ def test_evidence_from_the_future_is_caught():
         return float(behind(bars)[min(len(bars) + 2, behind(bars).size - 1)])
 
     audit = audit_of(strategy=lambda other: Cheating(other, feature=feature), slots=SLOTS[:62])
-    for test in (leakage.future_cut, leakage.future_poisoned):
+    for test in (future.future_cut, future.future_poisoned):
         found = test(audit)
         assert (found.status, found.changed) == ("leak", len(audit.taken))
         assert {change.detail for change in found.changes} == {"another candidate"}
@@ -135,7 +135,7 @@ def test_a_fact_that_differs_is_named(honest):
     seen = first.record.evidence
     other = (*seen[:5], replace(seen[5], value=1.0), *seen[6:])
     taken = [Taken(record=replace(first.record, evidence=other), slot=first.slot)]
-    found = leakage.future_cut(replace(honest, taken=taken))
+    found = future.future_cut(replace(honest, taken=taken))
     assert [change.detail for change in found.changes] == [f"other evidence: {seen[5].name}"]
     many = (*(replace(fact, value=None) for fact in seen[:5]), *seen[5:])
     names = ", ".join(fact.name for fact in seen[:3])
@@ -168,10 +168,10 @@ def test_a_debater_that_sees_the_future_is_caught():
     audit = audit_of(deliberation=peeks_at_tomorrow)
     said = [str(taken.record.debate.verdict.decision) for taken in audit.taken]
     assert "GO" in said
-    cut = leakage.future_cut(audit)
+    cut = future.future_cut(audit)
     assert (cut.status, cut.changed) == ("leak", said.count("GO"))
     assert {(change.before, change.after) for change in cut.changes} == {("GO", "NO_GO")}
-    poisoned = leakage.future_poisoned(audit)
+    poisoned = future.future_poisoned(audit)
     assert (poisoned.status, poisoned.changed) == ("leak", len(audit.taken))
 
 
@@ -181,46 +181,46 @@ def test_a_market_that_shows_a_later_bar_is_caught():
     hashes = {"AAPL": BARS.until(SLOTS[24].as_of).sha256}
     taken = [Taken(record=replace(first.record, data_hashes=hashes), slot=first.slot)]
     audit.taken = taken
-    assert leakage.future_cut(audit).changes[0].detail == "the bars themselves were others"
+    assert future.future_cut(audit).changes[0].detail == "the bars themselves were others"
 
 
 def test_an_account_that_trades_on_later_bars_is_caught(honest):
     """The equity of a slot is that of another: as if the exchange had matched a later bar."""
     first, *rest = honest.run.slots
     run = replace(honest.run, slots=(replace(first, equity=first.equity + 1), *rest))
-    found = leakage.account(replace_run(honest, run))
+    found = future.account(replace_run(honest, run))
     assert (found.status, found.changed) == ("leak", 1)
     assert found.changes[0].detail == "the account of this slot differs"
 
 
 def test_a_decision_that_the_second_walk_takes_or_misses_is_listed(honest):
     fewer = replace(honest.run, cycles=honest.run.cycles[1:])
-    assert leakage.account(replace_run(honest, fewer)).changes[0].before == "no decision"
+    assert future.account(replace_run(honest, fewer)).changes[0].before == "no decision"
     extra = replace(honest.run.cycles[0], cycle_id="test-20200102T1430-AAPL-none")
     more = replace(honest.run, cycles=(extra, *honest.run.cycles))
-    assert leakage.account(replace_run(honest, more)).changes[0].after == "another case"
+    assert future.account(replace_run(honest, more)).changes[0].after == "another case"
 
 
 def test_the_second_walk_asks_no_model_about_what_it_has_heard():
     speaker = Saying(lambda *_: False)
     audit = audit_of(deliberation=lambda _: speaker, slots=SLOTS[:24])
     before = len(speaker.asked)
-    assert leakage.account(audit).status == "passed"
+    assert future.account(audit).status == "passed"
     assert len(speaker.asked) == before
 
 
 def test_each_debate_that_is_held_again_has_a_name_of_its_own():
     speaker = Saying(lambda *_: False)
     audit = audit_of(deliberation=lambda _: speaker, slots=SLOTS[:24])
-    leakage.future_cut(audit)
-    leakage.future_poisoned(audit)
+    future.future_cut(audit)
+    future.future_poisoned(audit)
     assert len(speaker.asked) == len(set(speaker.asked)) == 3 * len(audit.taken)
 
 
 def test_a_debate_without_an_answer_proves_nothing():
     silent = Saying(lambda *_: False, flag=FlagCode.ENDPOINT_FAILURE)
     audit = audit_of(deliberation=lambda _: silent, slots=SLOTS[:24])
-    found = leakage.future_cut(audit)
+    found = future.future_cut(audit)
     assert (found.status, found.checked, found.unanswered) == ("incomplete", 0, len(audit.taken))
     assert len(silent.asked) == len(audit.taken)  # it is not asked a second time in vain
 
@@ -242,7 +242,7 @@ def test_a_model_that_answers_one_question_in_two_ways_is_unstable_and_no_leak()
     audit = audit_of(deliberation=lambda _: fickle, slots=SLOTS[:24], sample=1)
     if len(fickle.asked) % 2 == 0:
         next(answers)
-    found = leakage.future_cut(audit)
+    found = future.future_cut(audit)
     assert (found.status, found.changed) == ("unstable", 1)
     assert found.changes[0].detail.startswith("another answer to the same question")
 
@@ -261,7 +261,7 @@ def test_a_symbol_without_bars_there_is_a_change_and_no_crash():
 
     over = audit.agent_over
     audit.agent_over = lambda data: replace(over(data), data=Gone())
-    assert {change.detail for change in leakage.future_cut(audit).changes} == {"AAPL: gone"}
+    assert {change.detail for change in future.future_cut(audit).changes} == {"AAPL: gone"}
 
 
 def replace_run(audit, run):

@@ -11,8 +11,8 @@ import pytest
 
 from tests.trader.backtest.audited import SLOTS, Cheating, Saying, audit_of, honest
 from trader.app.debaters import Debaters
-from trader.backtest import leakage_controls as lab
-from trader.backtest.leakage_agent import Taken
+from trader.backtest.leakage import controls as lab
+from trader.backtest.leakage.agent import Taken
 from trader.core.config import Config
 from trader.core.decision import ChatCall, Evidence, FlagCode
 from trader.core.market import BarSeries

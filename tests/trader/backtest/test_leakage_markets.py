@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.trader.backtest.audited import BARS, SLOTS, audit_of
 from tests.trader.pipeline.bars import HandData, daily
-from trader.backtest.leakage_markets import (
+from trader.backtest.leakage.markets import (
     ChangedData,
     mirrored_bars,
     poisoned_future,
@@ -22,7 +22,7 @@ from trader.backtest.leakage_markets import (
     white_noise_bars,
     without_future,
 )
-from trader.backtest.leakage_masks import PRICE_SCALE, SHIFT, disguised
+from trader.backtest.leakage.masks import PRICE_SCALE, SHIFT, disguised
 from trader.core.canonical import canonical_json
 from trader.core.errors import DataIntegrityError
 from trader.core.market import Timeframe, from_ns, session_of

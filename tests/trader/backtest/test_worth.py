@@ -10,7 +10,7 @@ import pytest
 
 from tests.trader.report.example import report_contents
 from trader.backtest.worth import worth_of
-from trader.core.decision import Decision
+from trader.core.decision import Decision, FlagCode, RiskFlag
 from trader.core.ports import Spend
 
 CONTENTS = report_contents()
@@ -151,6 +151,39 @@ def test_a_debate_that_always_says_the_same_is_named():
         assert f"all 10 debates ended in {decision}" in found.answers["verdicts"]
         assert not all_of(decision, 9).collapsed
     assert not worth().collapsed
+
+
+def test_a_debate_that_broke_off_is_no_opinion():
+    """Endpoint, budget and unusable replies refuse whatever is debated: told apart, not judged."""
+    flag = RiskFlag(code=FlagCode.BUDGET_EXHAUSTED, detail="bull: spent")
+    refused = [
+        cycle for cycle in CONTENTS.cycles if cycle.debate.verdict.decision is Decision.NO_GO
+    ]
+    ended = {trade.cycle_id for trade in CONTENTS.worth.refusals.trades if not trade.is_open}
+    broken = next(cycle for cycle in refused if cycle.cycle_id in ended)
+    verdict = replace(broken.debate.verdict, flags=(flag,))
+    cycles = tuple(
+        replace(cycle, debate=replace(cycle.debate, verdict=verdict)) if cycle is broken else cycle
+        for cycle in CONTENTS.cycles
+    )
+    followed = tuple(
+        replace(trade, flags=("BUDGET_EXHAUSTED",), profit=-12.5, r_multiple=-0.5)
+        if trade.cycle_id == broken.cycle_id
+        else trade
+        for trade in CONTENTS.worth.refusals.trades
+    )
+    found, before = worth(cycles=cycles, followed=followed), worth()
+    assert found.calibration.verdicts == before.calibration.verdicts - 1
+    assert found.calibration.left_out == before.calibration.left_out + 1
+    assert found.refusals.no_go == before.refusals.no_go
+    assert found.answers["refusals"].endswith(
+        "; 1 of them because the debate failed, not because it argued: -0.50 R, -12.50 USD"
+    )
+    assert found.answers["verdicts"].endswith(", 1 NO_GO because the debate failed")
+    all_broken = tuple(
+        replace(cycle, debate=replace(cycle.debate, verdict=verdict)) for cycle in CONTENTS.cycles
+    )
+    assert not worth(cycles=all_broken).collapsed  # an outage is no habit of the debate
 
 
 def test_confidence_is_judged_by_the_real_trade_where_there_is_one():

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from trader.app.auditing import AuditResult
-from trader.backtest.leakage_findings import Changed, LeakTest
+from trader.backtest.leakage.findings import Changed, LeakTest
 from trader.cli import audit
 from trader.cli.audit_words import MOST_CHANGES, tell_audit
 from trader.core.errors import UsageError

@@ -12,7 +12,14 @@ import pytest
 
 from tests.trader.app.conftest import opened
 from tests.trader.cli.test_cli import trader
-from trader.app.comparing import CompareResult, DecisionChange, LoneDecision, PartChange, compare
+from trader.app.comparing import (
+    CompareResult,
+    DecisionChange,
+    Difference,
+    LoneDecision,
+    PartChange,
+    compare,
+)
 from trader.cli.compare_words import tell_compare
 
 
@@ -113,3 +120,22 @@ def test_a_change_names_its_parts_and_what_only_one_run_decided(runs, capsys):
     assert "and 3 more; --json has all of them" in text
     assert re.search(r"2026-07-06 13:30 +AAPL +sma_cross +GO +already held or ordered", text)
     assert "\x1b" not in text
+
+
+def test_of_models_that_only_one_run_had_the_names_are_enough(runs, capsys):
+    both = replace(compared(runs), changed=())
+    values = {"models.model": "small", "models.base_url": "http://test/v1", "models.seed": 7}
+    lone = tuple(Difference(name=name, a=None, b=value) for name, value in values.items())
+    text = told(replace(both, settings=lone), capsys)
+    assert re.search(r"models\.model +none +small", text)
+    assert "models.base_url" in text
+    assert "models.seed" not in text
+    assert "1 more setting of the models stands only in B; --json has it" in text
+    other = Difference(name="models.model", a="large", b="small")
+    assert "models.seed" in told(replace(both, settings=(other, *lone[2:])), capsys)
+
+
+def test_one_slot_is_one_slot(runs, capsys):
+    found = compared(runs)
+    text = told(replace(found, b=replace(found.b, slots=1, decisions=1)), capsys)
+    assert ", 1 slot, 1 decision, debated by rules" in text

@@ -15,6 +15,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.servers.chat_server import ChatServer
 from tests.trader.cli.debates import (
     ATTACK,
     CANDIDATE,
@@ -78,6 +79,34 @@ def test_a_wrong_value_is_told_in_terms_of_the_option(tmp_path, command, given, 
     assert words in str(done.exception)
     assert "secret" not in str(done.exception)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "idle"),
+    [
+        (("--base-url", "http://test/v1", "--model", "m"), "--base-url, --model"),
+        (("--record",), "--record"),
+        (("--from-recording",), "--from-recording"),
+    ],
+)
+def test_an_option_about_models_without_a_model_debate_is_told(tmp_path, given, idle):
+    debate = ("debate", "AAPL", "--as-of", "2026-07-01")
+    note = f"{idle}: without effect, no model debates; say --debate llm"
+    assert note in typed(*debate, *given, state=tmp_path).stderr
+    assert "without effect" not in typed(*debate, "--rounds", "0", state=tmp_path).stderr
+
+
+def test_the_doctor_looks_at_the_model_that_is_named(tmp_path):
+    with ChatServer(lambda messages, body: '{"ready": true}', models=["m"]) as server:
+        done = typed("doctor", "--base-url", server.base_url, "--model", "m", state=tmp_path)
+    assert f"{server.base_url} reached, no key needed, has m" in done.stdout
+    assert "replies of m: asked by json_schema" in done.stdout
+    assert "without effect" not in done.stderr
+    unnamed = typed("doctor", "--base-url", "http://127.0.0.1:1/v1", state=tmp_path)
+    assert unnamed.exit_code == 4
+    assert "no model is named" in unnamed.stdout
+    wrong = typed("doctor", "--base-url", "test", state=tmp_path)
+    assert isinstance(wrong.exception, UsageError), wrong.exception
 
 
 def test_a_wrong_option_is_exit_2(tmp_path):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Mapping
-from typing import Any
-from urllib.parse import urlsplit
+from json import dumps
+from urllib.parse import urlencode, urlsplit
 
 from requests import PreparedRequest, Response, Session
 from requests.adapters import BaseAdapter
+from requests.structures import CaseInsensitiveDict
 
 from trader.core.errors import EndpointError
 
@@ -35,7 +35,7 @@ class InProcess(BaseAdapter):
         response.url = request.url or ""
         response.encoding = "utf-8"
         response.headers["Content-Type"] = "application/json"
-        response.raw = io.BytesIO(b"" if payload is None else json.dumps(payload).encode())
+        response.raw = io.BytesIO(b"" if payload is None else dumps(payload).encode())
         return response
 
     def close(self) -> None:
@@ -45,8 +45,9 @@ class InProcess(BaseAdapter):
 class DirectSession(Session):
     """A session for adapters that open no connection: what only one needs is left out.
 
-    Cookies, proxies, redirects and settings merged from several places cost more than the exchange
-    itself. The adapters that are mounted decide as ever where a request may go.
+    Cookies, proxies, redirects, settings merged from several places and the mending of addresses
+    cost more than the exchange itself. The adapters that are mounted decide as ever where a request
+    may go.
     """
 
     def request(  # type: ignore[override]  # only what alpaca-py gives
@@ -55,16 +56,17 @@ class DirectSession(Session):
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        params: Mapping[str, str] | None = None,
-        json: Any = None,
+        params: Mapping[str, object] | None = None,
+        json: object = None,
         allow_redirects: bool = False,
     ) -> Response:
-        """Prepare the request and hand it to the adapter of its address."""
+        """Put the request together and hand it to the adapter of its address."""
         del allow_redirects  # alpaca-py never follows one
         prepared = PreparedRequest()
-        prepared.prepare(
-            method=method.upper(), url=url, headers=headers, params=params or {}, json=json
-        )
+        prepared.method = method.upper()
+        prepared.url = f"{url}?{urlencode(params, doseq=True)}" if params else url
+        prepared.headers = CaseInsensitiveDict(headers or {})
+        prepared.body = None if json is None else dumps(json).encode()
         return self.get_adapter(url).send(prepared)
 
 

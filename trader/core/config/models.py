@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -34,9 +35,20 @@ def _base_url(value: Any) -> Any:
     return value.rstrip("/")
 
 
+def _variable(value: Any) -> Any:
+    """The name of an environment variable; what stands there by mistake may be a key: not shown."""
+    if value is None or (isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z0-9_]{0,79}", value)):
+        return value
+    raise problem(
+        "variable",
+        "it is not the name of an environment variable (capital letters, digits, _); "
+        "a key itself never stands here",
+    )
+
+
 Url = Annotated[str | None, BeforeValidator(_base_url)]
 ModelName = Annotated[str, Field(pattern=ONE_LINE, max_length=200)]
-Variable = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,79}$")]
+Variable = Annotated[str, BeforeValidator(_variable)]
 Usd = Annotated[float, Field(ge=0, le=1e6)]
 Tokens = Annotated[int, Field(ge=1, le=10**12)]
 

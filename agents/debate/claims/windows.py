@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agents.debate.written import Numeral
+from agents.debate.claims.written import Numeral
 from trader.core.decision import FOREIGN_KINDS, Evidence
 
 YEAR_OF_SESSIONS = 252.0
@@ -35,8 +35,11 @@ _PARAMETERS = {  # windows that a fact's name does not say
     "atr": (14.0,),
     "stop_price": (14.0,),
     "risk_": (14.0,),
+    "volatility_rank": (20.0,),
 }
+_NOT_ALONE = frozenset(("ratio", "change", "worst", "di"))  # words that name no fact on their own
 _YEAR = re.compile(r"52[- ]weeks?|12[- ]months?|1[- ]years?", re.IGNORECASE)  # of 252 sessions
+_CALENDAR = re.compile(r"[- ]?(?:(weeks?)|months?)(?![^\W_])", re.IGNORECASE)
 
 
 def windows_of(facts: Sequence[Evidence]) -> frozenset[float]:
@@ -59,6 +62,10 @@ def is_window(text: str, numeral: Numeral, windows: frozenset[float], *, listed:
         return all(part.isdigit() and float(part) in windows for part in parts)
     if YEAR_OF_SESSIONS in windows and _YEAR.match(text, start):
         return True
+    calendar = _CALENDAR.match(text, stop)
+    if calendar:
+        sessions = (5.0,) if calendar[1] else (20.0, 21.0)
+        return numeral.bare and any(float(numeral.text) * each in windows for each in sessions)
     if not numeral.readings or numeral.readings[0][0] not in windows:
         return False
     return bool(
@@ -67,6 +74,33 @@ def is_window(text: str, numeral: Numeral, windows: frozenset[float], *, listed:
         or _WINDOW_BEFORE.search(text, max(0, start - 18), start)
         or _GLUED.search(text, max(0, start - 2), start)
     )
+
+
+def is_in_name(text: str, numeral: Numeral, facts: Sequence[Evidence]) -> bool:
+    """Whether a number ends the name of a fact in words: volume ratio 20, return (60)."""
+    if not numeral.bare:
+        return False
+    ours = [fact.name for fact in facts if fact.kind not in FOREIGN_KINDS]
+    before = text[max(0, numeral.start - 40) : numeral.start]
+    return any(
+        number == numeral.text and words.search(before)
+        for name in ours
+        for number, words in _words_before(name)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _words_before(name: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Every window of a fact's name, and the one or two words that lead up to it."""
+    found, parts = [], name.split("_")
+    for at in range(1, len(parts)):
+        if parts[at].isdigit():
+            words = parts[max(0, at - 2) : at]
+            optional = "" if len(words) == 1 else f"{words[0]}[ _-]?"
+            if len(words) > 1 and words[-1] not in _NOT_ALONE:
+                optional = f"(?:{optional})?"
+            found.append((parts[at], re.compile(rf"(?i)(?<![^\W_]){optional}{words[-1]}[ _(-]*$")))
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)

@@ -61,6 +61,26 @@ def quotes(quoted: float, value: float) -> bool:
     return within_rounding(quoted, value, 10.0 ** min(exponent, _coarsest(quoted)))
 
 
+def retells(quoted: float, value: float, scale: float) -> bool:
+    """Whether `quoted`, each 1 of it worth `scale`, quotes a fact's value or what prompts show."""
+    return quotes(quoted, value / scale) or quotes(quoted, float(shown_number(value)) / scale)
+
+
+def as_shown(quoted: float, value: float, scale: float) -> bool:
+    """Whether it is exactly the number that prompts show for a fact's value."""
+    return math.isclose(quoted * scale, float(shown_number(value)), rel_tol=1e-9)
+
+
+@lru_cache(maxsize=4096)
+def shown_number(value: float) -> str:
+    """A number as prompts show it, exact enough that quoting it is always true.
+
+    Cents from 1 on, three significant digits below, more where the checker would not accept that.
+    """
+    rounded = round(value, 2) if abs(value) >= 1.0 else float(f"{value:.3g}")
+    return repr(rounded if quotes(rounded, value) else value).removesuffix(".0")
+
+
 def within_rounding(quoted: float, value: float, step: float) -> bool:
     """Whether `quoted`, given in steps of `step`, is `value` rounded, and off by 5 % at most."""
     error = abs(quoted - value)

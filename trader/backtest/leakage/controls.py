@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from trader.backtest.leakage_agent import Agent, Audit, Remembered, Taken
-from trader.backtest.leakage_findings import (
+from trader.backtest.leakage.agent import Agent, Audit, Remembered, Taken
+from trader.backtest.leakage.findings import (
     Changed,
     LeakTest,
     Tally,
@@ -22,8 +22,8 @@ from trader.backtest.leakage_findings import (
     share,
     without_answer,
 )
-from trader.backtest.leakage_markets import ChangedData, mirrored_bars, shuffle, white_noise_bars
-from trader.backtest.leakage_masks import disguised
+from trader.backtest.leakage.markets import ChangedData, mirrored_bars, shuffle, white_noise_bars
+from trader.backtest.leakage.masks import disguised
 from trader.core.decision import FOREIGN_KINDS, Debate, Decision, Evidence
 from trader.core.market import BarSeries, to_ns
 from trader.core.ports import Crossings, Deliberation

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agents.debate.past_claims import (
+from agents.debate.claims.bounds import says_nothing
+from agents.debate.claims.past import (
     COMPARE,
     NOW,
     crossed,
@@ -16,23 +17,45 @@ from agents.debate.past_claims import (
     judge_past,
     period_of,
 )
-from agents.debate.quoting import Finding, found, quotes, shown, unverifiable, worth
-from agents.debate.sentences import Judged, disagreement
-from trader.core.decision import Claim, Evidence, EvidenceIndex, Role, SideRecord
+from agents.debate.claims.quoting import (
+    Finding,
+    as_shown,
+    found,
+    quotes,
+    retells,
+    shown,
+    unverifiable,
+    worth,
+)
+from agents.debate.claims.sentences import Judged, disagreement
+from trader.core.decision import (
+    FOREIGN_KINDS,
+    Claim,
+    Evidence,
+    EvidenceIndex,
+    Role,
+    SideRecord,
+)
 from trader.core.ports import History
 
 __all__ = ["check_claims", "quotes", "side_record"]
 
 
 def check_claims(
-    claims: Iterable[Claim], evidence: EvidenceIndex, history: History
+    claims: Iterable[Claim], evidence: EvidenceIndex, history: History, *, hearing: bool = False
 ) -> tuple[Claim, ...]:
     """The claims with their status: verified, contradicted or unverifiable, and why.
 
     The typed fields are judged first; a claim they verify is unverifiable all the same when its
-    sentence says a number, a date or a direction that they do not.
+    sentence says a number, a date or a direction that they do not, or when it would hold whatever
+    the fact is.
+
+    hearing  whether facts of strangers may be cited: in the debate that decides there are none
     """
-    return tuple(_checked(claim, evidence, history) for claim in claims)
+    ours = evidence
+    if not hearing and any(fact.kind in FOREIGN_KINDS for fact in evidence.items):
+        ours = EvidenceIndex([fact for fact in evidence.items if fact.kind not in FOREIGN_KINDS])
+    return tuple(_checked(claim, ours, history) for claim in claims)
 
 
 def side_record(role: Role, claims: Sequence[Claim]) -> SideRecord:
@@ -63,6 +86,9 @@ def _checked(claim: Claim, evidence: EvidenceIndex, history: History) -> Claim:
         finding = judge_past(claim, facts, period, history)
     if finding.status != "verified":
         return replace(claim, status=finding.status, detail=finding.detail)
+    if says_nothing(claim, facts):
+        nothing = f"it holds whatever {claim.field} is, so it says nothing"
+        return replace(claim, status="unverifiable", detail=nothing)
     wrong = disagreement(
         Judged(claim=claim, facts=facts, period=period, finding=finding), evidence, history
     )
@@ -117,7 +143,7 @@ def _judge_value(claim: Claim, facts: tuple[Evidence, ...], scale: float) -> Fin
     if claim.operator == "=":
         if len(facts) != 1:
             return unverifiable("an equality names one piece of evidence")
-        true = quoted == value if fact.unit == "date" else quotes(quoted, value / scale)
+        true = quoted == value if fact.unit == "date" else retells(quoted, value, scale)
         return found(true, detail)
     if claim.operator == "between":
         upper = claim.upper_value
@@ -126,12 +152,13 @@ def _judge_value(claim: Claim, facts: tuple[Evidence, ...], scale: float) -> Fin
         return found(inside(quoted, value / scale, value / scale, upper), detail)
     compare = COMPARE[claim.operator]
     if len(facts) == 1:
-        return found(compare(value, quoted * scale), detail)
+        even = claim.operator in (">=", "<=") and as_shown(quoted, value, scale)
+        return found(even or compare(value, quoted * scale), detail)
     if len(facts) != 2:
         return unverifiable("a comparison names one or two pieces of evidence")
     line = _value(facts[1])
     detail += f", {facts[1].evidence_id} {facts[1].name} is {shown(line)}"
-    return found(quotes(quoted, line / scale) and compare(value, line), detail)
+    return found(retells(quoted, line, scale) and compare(value, line), detail)
 
 
 def _judge_crossing(claim: Claim, facts: tuple[Evidence, ...], history: History) -> Finding:

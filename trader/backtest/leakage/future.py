@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from trader.backtest.leakage_agent import Agent, Audit, Remembered, Taken
-from trader.backtest.leakage_findings import (
+from trader.backtest.leakage.agent import Agent, Audit, Remembered, Taken
+from trader.backtest.leakage.findings import (
     Changed,
     LeakTest,
     Tally,
@@ -16,7 +16,7 @@ from trader.backtest.leakage_findings import (
     same_words,
     without_answer,
 )
-from trader.backtest.leakage_markets import Change, ChangedData, poisoned_future, without_future
+from trader.backtest.leakage.markets import Change, ChangedData, poisoned_future, without_future
 from trader.core.canonical import canonical_json
 from trader.core.errors import DataIntegrityError
 from trader.pipeline.candidates import Prepared

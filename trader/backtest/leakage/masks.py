@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from trader.backtest.leakage_agent import Agent, Taken
+from trader.backtest.leakage.agent import Agent, Taken
 from trader.core.canonical import sha256_of
 from trader.core.decision import FOREIGN_KINDS, Candidate, Evidence, Instrument
 from trader.core.market import BarSeries

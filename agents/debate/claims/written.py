@@ -59,6 +59,30 @@ _DAY_AFTER = re.compile(
     r"\s+(\d{1,2})(?:st|nd|rd|th)?(?![\d%]|[.,:]\d|\s?%)(?:,?\s+(\d{4})\b(?![.,]\d))?"
 )
 _YEAR_AFTER = re.compile(r"(?:,?\s+(?:de\s+)?)(\d{4})\b(?![.,]\d)")
+_ONES = ("two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    *("ten", "eleven", "twelve", "thirteen", "fourteen"),
+    *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_VALUE_OF = (
+    {word: at for at, word in enumerate((*_ONES, *_TEENS), 2)}
+    | {word: 10 * at for at, word in enumerate(_TENS, 2)}
+    | {"a": 1, "one": 1, "": 0}
+)
+_SPELT = re.compile(
+    rf"\b(?:(?:({'|'.join(_TENS)})(?:[- ]({'|'.join(_ONES)}))?|({'|'.join((*_TEENS, *_ONES))}))"
+    r"(?:[- ](hundred|thousand|dozen))?|(a|one) (hundred|thousand|dozen))\b",
+    re.IGNORECASE,
+)
+_SMALL = 12  # up to here a word is a number only before one of these
+_COUNTED = re.compile(
+    r"[- ](?:per ?cent\b|dollars?\b|USD\b|R\b|times\b|points?\b|to one\b|out of\b"
+    r"|of the (?:la|pa)st\b"
+    r"|(?:trading )?(?:days?|sessions?|bars?|weeks?|years?)\b"
+    r"|(?:past |closed |prior )?(?:trades?|signals?)\b)",
+    re.IGNORECASE,
+)
 _ALONE = frozenset(
     ("january", "february", "june", "july", "september", "october", "november", "december")
 )
@@ -114,6 +138,24 @@ def plain(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(_DASHES)
     return _EMPHASIS.sub("", text) if "*" in text or "_" in text or "`" in text else text
+
+
+def in_digits(text: str) -> str:
+    """The sentence with its English number words as digits, where they say a number: 60 percent.
+
+    Small ones are left where they may count anything: both of the two averages.
+    """
+
+    def digits(spelt: re.Match[str]) -> str:
+        tens, ones, small, big, an, whole = (
+            part.lower() if part else "" for part in spelt.groups()
+        )
+        value = _VALUE_OF[tens] + _VALUE_OF[ones] + _VALUE_OF[small] + _VALUE_OF[an]
+        value *= {"hundred": 100, "thousand": 1000, "dozen": 12}.get(big or whole, 1)
+        counts = value > _SMALL or whole or _COUNTED.match(text, spelt.end())
+        return str(value) if counts else spelt[0]
+
+    return _SPELT.sub(digits, text)
 
 
 def dates_in(text: str) -> tuple[list[WrittenDate], str]:

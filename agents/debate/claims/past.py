@@ -23,7 +23,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import Literal
 
-from agents.debate.quoting import Finding, Measure, found, quotes, shown, unverifiable, worth
+from agents.debate.claims.quoting import Finding, Measure, found, quotes, shown, unverifiable, worth
 from trader.core.decision import Claim, Evidence
 from trader.core.market import session_of
 from trader.core.past import PastQuestion, Statistic
@@ -78,8 +78,8 @@ def period_of(when: str, decided_on: date) -> Period | str:
     parsed = _WHEN.fullmatch(when.strip())
     if parsed is None:
         return (
-            f"{when[:40]!r} is no period: write 2026-03-02, 2026-01-02..2026-03-02, "
-            "since 2026-01-02 or last 20"
+            f"{when[:40]!r} is no period: write YYYY-MM-DD, YYYY-MM-DD..YYYY-MM-DD, "
+            "since YYYY-MM-DD or last 20"
         )
     single, last, since, count = parsed.groups()
     if count is not None:

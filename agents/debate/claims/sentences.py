@@ -13,11 +13,35 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
-from agents.debate.directions import against_direction
-from agents.debate.past_claims import COMPARE, NOW, Period, day_of, decision_day
-from agents.debate.quoting import ROUNDING_TOLERANCE, Finding, Measure, half, quotes, worth
-from agents.debate.windows import LENGTH_AFTER, LISTED, WINDOW_AFTER, is_window, windows_of
-from agents.debate.written import Mark, Numeral, WrittenDate, dates_in, numerals_in, plain
+from agents.debate.claims.companions import OTHERWISE, companions, is_total, totals
+from agents.debate.claims.directions import against_direction
+from agents.debate.claims.past import COMPARE, NOW, Period, day_of, decision_day
+from agents.debate.claims.quoting import (
+    ROUNDING_TOLERANCE,
+    Finding,
+    Measure,
+    half,
+    quotes,
+    shown_number,
+    worth,
+)
+from agents.debate.claims.windows import (
+    LENGTH_AFTER,
+    LISTED,
+    WINDOW_AFTER,
+    is_in_name,
+    is_window,
+    windows_of,
+)
+from agents.debate.claims.written import (
+    Mark,
+    Numeral,
+    WrittenDate,
+    dates_in,
+    in_digits,
+    numerals_in,
+    plain,
+)
 from trader.core.decision import Claim, Evidence, EvidenceIndex
 from trader.core.market import EXCHANGE_TIME_ZONE
 from trader.core.past import PastQuestion
@@ -42,6 +66,7 @@ _SAID: dict[tuple[str, Mark], tuple[float, ...]] = {
     ("ratio", "%"): (0.01,),
     ("R", ""): (1.0,),
     ("R", "R"): (1.0,),
+    ("R", "x"): (1.0,),
     ("count", ""): (1.0,),
     ("count", "x"): (1.0,),
     ("count", "nth"): (1.0,),
@@ -58,10 +83,6 @@ _NAMES = re.compile(
     r"|\b0 ?(?:-|to) ?100\b|\bout of 100\b|\b24/7\b"
 )
 _REFERENCE = re.compile(r"(?<![^\W_])([EBR])$")  # before the digits of E12, B1, R2
-_COUNTED = re.compile(
-    r"\s(?:of|out of|past|closed|earlier|previous|prior|trades?|signals?|entries|times|cases)\b"
-)
-_COUNTED_BEFORE = re.compile(r"\bof\s(?:the\s|its\s|all\s)?$")
 _COMPARED = re.compile(
     r"(?:(\b(?:above|over|more than|greater than|higher than|at least|exceed(?:s|ing)?|beyond)\s"
     r"|>=?\s?)|(?:\b(?:below|under|beneath|less than|lower than|fewer than|at most)\s|<=?\s?))"
@@ -74,11 +95,12 @@ _UNSIGNED = re.compile(
     r"\b(?:f[ea]ll\w*|drop\w*|los[st]\w*|lose\w*|losing|down\w*|declin\w*|decreas\w*|below|under\w*"
     r"|beneath|low\w*|negative|minus|drawdown|off|short|sh[er]d|slid\w*|slip\w*|sank|retreat\w*|pull\w*"
     r"|correct\w*|weak\w*|worst|from|cost\w*|shrink\w*|shrank|contract\w*|discount|flow\w*|out|away"
-    r"|mov\w*|chang\w*|swing\w*|gap\w*|distan\w*)\b",
+    r"|mov\w*|chang\w*|swing\w*|gap\w*|distan\w*|within)\b",
     re.IGNORECASE,
 )
 _ENGLISH = re.compile(r"\b(?:the|is|of|at|and|has|was|by|with|an?)\b", re.IGNORECASE)
-_LEVELS = ("target_", "reward_risk_", "hits_", "probability_", "expected_value_")
+_MORE = re.compile(r"\s?(?:%|percent|pct)\s(?:above|over|more|higher|greater)\b", re.IGNORECASE)
+_SHARES = ("probability_", "signal_hit_rate", "volatility_rank_")  # what is left has a meaning too
 _UTC = ZoneInfo("UTC")
 _WEEK = timedelta(days=7)
 
@@ -95,7 +117,7 @@ class Judged:
 
 def disagreement(judged: Judged, evidence: EvidenceIndex, history: History) -> str:
     """What the sentence says beyond or against the typed fields; empty when nothing."""
-    text = plain(judged.claim.text)
+    text = in_digits(plain(judged.claim.text))
     wrong = against_direction(text, judged.claim, judged.facts)
     return wrong or next(_Sentence(text, judged, evidence, history).unexplained(), "")
 
@@ -134,6 +156,10 @@ class _Sentence:
     def _explains(self, numeral: Numeral) -> bool:
         """Whether anything says this number; remembers what did."""
         text, stop = self.text, numeral.stop
+        if is_total(text, numeral):
+            whole = totals(self.claim, self.finding, self.evidence)
+            if whole:
+                return self._said(numeral, whole)
         length = bool(numeral.bare and LENGTH_AFTER.match(text, stop))
         if self._said(numeral, self.counts if length else self.main) or (
             not length and self._retells(numeral)
@@ -166,6 +192,12 @@ class _Sentence:
             about.append(Measure(value=claim.upper_value * scale, unit=unit))
         elif claim.upper_value is not None and claim.operator.startswith("count_"):
             about.append(Measure(value=claim.upper_value, unit=self.facts[0].unit))
+        if known[0].unit == "fraction":
+            about.append(Measure(value=float(shown_number(known[0].value)), unit="fraction"))
+        if claim.field.startswith(_SHARES) and OTHERWISE.search(self.text):
+            about.append(Measure(value=1.0 - known[0].value, unit="fraction"))
+        if claim.operator.startswith("count_") and OTHERWISE.search(self.text) and len(said) > 1:
+            about.append(Measure(value=said[1].value - said[0].value, unit="count"))
         if claim.field.startswith("volume_ratio"):  # 1.2 times the mean is 20 % above it
             about.append(Measure(value=abs(known[0].value - 1.0), unit="fraction"))
         if claim.operator in COMPARE or claim.operator.startswith("crosses"):
@@ -208,6 +240,8 @@ class _Sentence:
     def _says(self, numeral: Numeral, measure: Measure) -> bool:
         scales = _SAID.get((measure.unit, numeral.mark), ())
         value = measure.value
+        if measure.unit == "ratio" and numeral.mark == "%" and _MORE.match(self.text, numeral.stop):
+            return False
         unsigned = value < 0.0 and not numeral.sign and self._tells_of_less()
         if unsigned or numeral.sign == "-":
             value = -value
@@ -237,7 +271,11 @@ class _Sentence:
         windows = windows_of(self.facts)
         if self.period.bars is not None:
             windows |= {float(self.period.bars)}
-        return is_window(self.text, numeral, windows, listed=listed) or self._is_length(numeral)
+        return (
+            is_window(self.text, numeral, windows, listed=listed)
+            or is_in_name(self.text, numeral, self.facts)
+            or self._is_length(numeral)
+        )
 
     def _is_length(self, numeral: Numeral) -> bool:
         """Whether it counts the sessions of a period that is given by its dates."""
@@ -266,7 +304,7 @@ class _Sentence:
         sized = numeral.mark in ("", "R") and self.facts[0].unit in _SIZED
         if sized and numeral.text == "1" and not numeral.sign:
             return True
-        if self._said(numeral, self._companions(numeral)):
+        if self._said(numeral, companions(text, numeral, self.claim.field, self.evidence)):
             return True
         if not WINDOW_AFTER.match(text, stop) and self._compares_truly(numeral):
             return True
@@ -284,34 +322,15 @@ class _Sentence:
             for time in _TIME.finditer(text)
         )
 
-    def _companions(self, numeral: Numeral) -> Iterator[Measure]:
-        """Levels and counts that belong to what is cited, as a target to its reward:risk."""
-        name = self.claim.field
-        level = next((name.removeprefix(lead) for lead in _LEVELS if name.startswith(lead)), None)
-        wanted: tuple[str, ...] = ()
-        if level is not None:
-            wanted = (f"target_{level}", "entry_price", "stop_price")
-        elif name == "atr_fraction":
-            wanted = ("atr",)
-        elif name in ("entry_price", "stop_price", "risk_per_share", "risk_fraction"):
-            wanted = ("entry_price", "stop_price", "risk_per_share", "risk_fraction")
-        counted = numeral.bare and (
-            _COUNTED.match(self.text, numeral.stop)
-            or _COUNTED_BEFORE.search(self.text, 0, numeral.start)
-        )
-        if counted and (level is not None or name.startswith("signal_")):
-            wanted += (f"hits_{level}", "signal_closed", "signal_fired")
-        for other in wanted:
-            fact = self.evidence.named(other)
-            if fact is not None and fact.value is not None:
-                yield Measure(value=fact.value, unit=fact.unit)
-
     def _compares_truly(self, numeral: Numeral) -> bool:
         """Whether it is a bound that the claimed value keeps, as in: above 260."""
         word = _COMPARED.search(self.text, max(0, numeral.start - 30), numeral.start)
         if word is None or self.claim.operator.startswith(("count_", "change", "crosses")):
             return False
-        if self.period is NOW:
+        times = [measure for measure in self.main if measure.unit == "ratio"]
+        if numeral.mark == "x" and self.facts[0].unit != "ratio" and times:
+            measure = times[0]
+        elif self.period is NOW:
             measure = Measure(value=self.facts[0].value or 0.0, unit=self.facts[0].unit)
         elif self.finding.said and self.period.single:
             measure = self.finding.said[0]
@@ -363,8 +382,10 @@ class _Sentence:
 
 def _between(first: Measure, line: Measure) -> Iterator[Measure]:
     """How far a value stands from its line: in its unit, and as a share of the line."""
-    if first.unit != line.unit or first.unit in ("date", "count"):
+    if first.unit != line.unit or first.unit in ("date", "count") or line.value == 0.0:
         return
     yield Measure(value=abs(first.value - line.value), unit=first.unit)
     if first.unit in ("USD", "points", "shares", "ratio") and line.value > 0.0:
         yield Measure(value=abs(first.value / line.value - 1.0), unit="fraction")
+    if first.value > 0.0 and line.value > 0.0:
+        yield Measure(value=first.value / line.value, unit="ratio")

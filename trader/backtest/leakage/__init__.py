@@ -1,0 +1,1 @@
+"""Looking for leaks: decisions taken again in every way that must not matter."""
