@@ -50,6 +50,16 @@ class Debaters:
         self._config, self._listener, self._approvals = config, listener, approvals
         self._environ = os.environ if environ is None else environ
         self._checkpoints_path, self._recorded = checkpoints, recorded
+        self._unreachable = ""
+
+    def without_models(self, reason: str) -> Deliberation:
+        """The configured debate of models when none of them can be asked.
+
+        Every entry ends in NO_GO for `reason`, or is debated by rules where `debate.fallback` says
+        so; whoever holds it can go on with the exits.
+        """
+        self._unreachable = reason
+        return self.deliberation("debate")
 
     def deliberation(self, who: Who, *, bear_first: bool = False) -> Deliberation:
         """The configured debate, the debate of rules, the arbitrator alone, or nobody.
@@ -109,6 +119,10 @@ class Debaters:
 
     def _model(self, role: Role) -> ChatModel:
         """The endpoint of a role, recorded and within the budget; or its recorded replies."""
+        if self._unreachable:
+            from agents.chat.unreachable import Unreachable
+
+            return Unreachable(self._config.models.model or "no model", self._unreachable)
         from agents.chat.endpoint import api_key, key_variable, model_spec
         from agents.chat.recorded_chat import RecordedChat, RecordingChat, recorded_spec
 

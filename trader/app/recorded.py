@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trader.core.canonical import Primitive
 from trader.core.errors import StateError
-from trader.ledger.store import Ledger
+from trader.ledger.store import Ledger, Record
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 Key = tuple[str, str, str]  # symbol, strategy, opening time of the signal's bar
@@ -94,6 +94,19 @@ class RecordedRun:
         return next(skipped, "the signal did not fire")
 
 
+def _run_of(ledger: Ledger, cycles: Sequence[Mapping[str, Any]]) -> Record | None:
+    """The run that decided last: an account may go back to settings that it had before."""
+    newest = ledger.last("run")
+    if not cycles:
+        return newest
+    owners = (run for run in ledger.records("run") if _owns(run, str(cycles[-1]["cycle_id"])))
+    return next(owners, newest)
+
+
+def _owns(run: Record, cycle_id: str) -> bool:
+    return cycle_id.startswith(f"{run.record_id}-")
+
+
 def read_run(name: str, path: Path) -> RecordedRun:
     """One run from its ledger, whose chain is walked first.
 
@@ -102,10 +115,11 @@ def read_run(name: str, path: Path) -> RecordedRun:
     ledger = Ledger(path, read_only=True)
     try:
         ledger.verify()
-        begun, slots = ledger.last("run"), [record.body for record in ledger.records("slot")]
+        slots = [record.body for record in ledger.records("slot")]
+        cycles = [record.body for record in ledger.records("cycle")]
+        begun = _run_of(ledger, cycles)
         if begun is None:
             raise StateError(f"the ledger {path} holds no run")
-        cycles = [record.body for record in ledger.records("cycle")]
         result = ledger.last("result")
         decisions = {_key(body): _decision(body) for body in cycles}
         bars = begun.body.get("data")

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from strategies.kernels.dispatch import kernels
-from trader.app.assembly import Account, open_account, run_body, run_id_of, starting_cash
+from trader.app.assembly import Account, costs_of, open_account, run_body, run_id_of, starting_cash
 from trader.app.context import Context
 from trader.app.debaters import Debaters
 from trader.app.folder import locked, make_folder
 from trader.core.canonical import Primitive, to_object
-from trader.core.config import config_primitives
+from trader.core.config import Config, config_primitives
 from trader.core.decision import Answer, AwaitedApproval, CycleRecord
 from trader.core.errors import (
     ApprovalPendingError,
+    ConfigError,
     DataIntegrityError,
     StateError,
     UsageError,
@@ -30,6 +31,7 @@ from trader.core.ports import Approvals, DebateListener, Spend
 from trader.core.trading import Order, Position
 from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger, Record
+from trader.orders.journal import OrderJournal
 from trader.pipeline.cycle import SlotResult
 from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import Slot, next_slot, slots_between
@@ -97,7 +99,9 @@ def run_once(
         _require_fitting(app)
         # a GO that was kept and not yet shown to a person is shown now: it cannot have expired
         approvals = Approvals(unanswered="expired" if run_id else "waits")
-        with paper_account(app, approvals=approvals, listener=listener, run_id=run_id) as opened:
+        with paper_account(
+            app, approvals=approvals, listener=listener, notices=notices, run_id=run_id
+        ) as opened:
             return _walk(app, *opened, approvals, notices, asked=run_id is not None)
 
 
@@ -117,8 +121,11 @@ def answer_approval(
         _require_fitting(app)
         answers: dict[str, Answer] = {cycle_id: "approved" if approved else "rejected"}
         approvals = Approvals(answers=answers, unanswered="waits")
-        with paper_account(app, approvals=approvals, listener=listener, run_id=run_id) as opened:
-            return _walk(app, *opened, approvals, [], asked=True)
+        notices: list[str] = []
+        with paper_account(
+            app, approvals=approvals, listener=listener, notices=notices, run_id=run_id
+        ) as opened:
+            return _walk(app, *opened, approvals, notices, asked=True)
 
 
 def _awaited(app: Context) -> list[str]:
@@ -343,11 +350,13 @@ def paper_account(
     *,
     approvals: Approvals,
     listener: DebateListener | None,
+    notices: list[str],
     run_id: str | None = None,
 ) -> Iterator[tuple[Account, Debaters]]:
     """The paper account of the state folder, opened or begun; closed at the end.
 
-    The caller holds the lock.
+    The caller holds the lock. Models that cannot be asked for want of a setting stop a run that has
+    nothing to look after; one with open trades goes on with its exits, and `notices` says so.
     run_id  a run of the ledger that goes on; None: the one of these settings and this program
     """
     config = app.config
@@ -360,9 +369,15 @@ def paper_account(
         approvals=approvals if config.debate.approval else None,
     )
     try:
-        deliberation = debaters.deliberation("debate")
         begun = next(ledger.records("run"), None)
         cash = starting_cash(config) if begun is None else Decimal(begun.body["cash"])
+        try:
+            deliberation = debaters.deliberation("debate")
+        except ConfigError as exc:
+            if not _open_trades(ledger, cash, config):
+                raise
+            deliberation = debaters.without_models(str(exc))
+            notices.append(f"no model can be asked, so nothing is bought; exits go on: {exc}")
         if run_id is None:
             body = run_body(
                 config, symbols=app.symbols(), source=app.data.name, cash=cash, debated=True
@@ -388,6 +403,12 @@ def paper_account(
     finally:
         debaters.close()
         ledger.close()
+
+
+def _open_trades(ledger: Ledger, cash: Decimal, config: Config) -> bool:
+    """Whether the account holds something whose exit must not wait."""
+    journal = OrderJournal(ledger, cash=cash, costs=costs_of(config))
+    return bool(journal.book.open_trades())
 
 
 def _put_aside(state_dir: Path) -> Path | None:

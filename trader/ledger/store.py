@@ -1,9 +1,9 @@
 """Append-only SQLite records, each carrying the hash of the one before.
 
-One row per event: `run`, `slot`, `cycle`, `approval`, `intent`, `order`, `fill`, `result`. The hash
-of a row is SHA-256(previous hash + kind + record id + canonical JSON of the body), so that no row
-can be changed, dropped or put in between unseen. Host facts and durations are kept in `telemetry`,
-outside the chain.
+One row per event: `run`, `slot`, `cycle`, `approval`, `answer`, `intent`, `order`, `fill`,
+`result`. The hash of a row is SHA-256(previous hash + kind + record id + canonical JSON of the
+body), so that no row can be changed, dropped or put in between unseen. Host facts and durations are
+kept in `telemetry`, outside the chain.
 """
 
 from __future__ import annotations

@@ -172,6 +172,21 @@ def test_exits_go_on_when_no_model_answers(tmp_path):
     assert gone[-1].positions == ()
 
 
+def test_exits_go_on_when_a_key_is_missing(tmp_path):
+    """Without anything to look after the run stops; with a position it goes on, and says so."""
+    options = ("strategies.enabled=atr_trend", "market.start=2026-02-23", "models.retries=0")
+    cloud = app_of(tmp_path, "https://models.invalid/v1", *options)
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        cloud.run_once()
+    with ChatServer(debater) as server:
+        opened = walk(app_of(tmp_path, server.base_url, *options), 3)
+    assert opened[-1].positions
+    gone = walk(cloud, 3)
+    assert [leave.strategy for result in gone for leave in result.slot.exits] == ["atr_trend"]
+    assert gone[-1].positions == ()
+    assert any("OPENAI_API_KEY" in notice for notice in gone[0].notices)
+
+
 def test_when_the_budget_is_gone_the_verdict_is_no_go_and_recorded(tmp_path):
     small = ("models.budget.tokens_per_decision=4500", "strategies.enabled=atr_trend")
     with ChatServer(debater) as server:

@@ -46,8 +46,15 @@ def _variable(value: Any) -> Any:
     )
 
 
+def _model(value: Any) -> Any:
+    """A model may not be called like a debater that is none: records would say who it was not."""
+    if value in ("rules", "off", "arbitrator", "nobody"):
+        raise problem("model", f"{shown(value)} is a debater that is no model; name another model")
+    return value
+
+
 Url = Annotated[str | None, BeforeValidator(_base_url)]
-ModelName = Annotated[str, Field(pattern=ONE_LINE, max_length=200)]
+ModelName = Annotated[str, Field(pattern=ONE_LINE, max_length=200), BeforeValidator(_model)]
 Variable = Annotated[str, BeforeValidator(_variable)]
 Usd = Annotated[float, Field(ge=0, le=1e6)]
 Tokens = Annotated[int, Field(ge=1, le=10**12)]
