@@ -49,6 +49,11 @@ def watching() -> Iterator[DebateListener | None]:
         yield Lines()
 
 
+def drawn(listener: DebateListener | None) -> bool:
+    """Whether this listener draws what is said on a terminal."""
+    return isinstance(listener, Panels)
+
+
 class Numbers:
     """Claims counted through a debate as its speakers count them: B1, B2 … and R1, R2 …"""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -137,7 +139,8 @@ def debate(
     with panels.watching() as listener:
         result = opened.debate(symbol.upper(), moment, listener=listener)
     output.notices(result.notices)
-    shared.show(result, telling.tell_debates)
+    turns = not (panels.drawn(listener) and sys.stdout.isatty())
+    shared.show(result, partial(telling.tell_debates, turns=turns))
 
 
 def replay(

@@ -35,15 +35,15 @@ APPROVALS = {
 MARKS = {"verified": "✓", "contradicted": "✗", "unverifiable": "?", "unchecked": " "}
 
 
-def tell_debates(result: DebateResult) -> None:
-    """Every debate in full."""
+def tell_debates(result: DebateResult, *, turns: bool = True) -> None:
+    """Every debate in full. turns: False where the same terminal has just shown what was said."""
     lines(
         f"{result.symbol} as of {result.as_of:%Y-%m-%d %H:%M} UTC, "
         f"{result.source} ({result.adjustment})"
     )
     for held in result.debates:
         values = {fact.evidence_id: f"{fact.name} {_value(fact.value)}" for fact in held.evidence}
-        tell_debate(held.candidate, held.debate, values)
+        tell_debate(held.candidate, held.debate, values, turns=turns)
     if result.spend.calls:
         lines("")
         tell_spend(result.spend)
@@ -73,7 +73,9 @@ def tell_spend(spend: Spend) -> None:
         )
 
 
-def tell_debate(candidate: Candidate, debate: Debate, values: Mapping[str, str]) -> None:
+def tell_debate(
+    candidate: Candidate, debate: Debate, values: Mapping[str, str], *, turns: bool = True
+) -> None:
     """One debate: both sides in turn, the rule table, the verdict; of a failed one what was said.
 
     values  evidence id -> name and value
@@ -83,9 +85,10 @@ def tell_debate(candidate: Candidate, debate: Debate, values: Mapping[str, str])
     lines(f"   debated by {debater_words(debate.debater)}{_calls(debate.calls)}")
     if debate.fallback:
         lines(f"   rules debated in place of the model: {said(debate.fallback)}")
-    _turns(debate.arguments, debate.rebuttals, values)
-    lines("")
-    _weighing(debate.weighing)
+    if turns:
+        _turns(debate.arguments, debate.rebuttals, values)
+        lines("")
+        _weighing(debate.weighing)
     if any(side.weight < 1.0 for side in debate.sides):
         weights = "; ".join(
             f"{side.role} {side.weight:.2f} ({side.verified} true, {side.contradicted} false, "

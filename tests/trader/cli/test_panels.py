@@ -23,9 +23,9 @@ from tests.trader.cli.debates import (
     event,
     events,
 )
-from trader.cli import output
+from trader.cli import output, panels, telling
 from trader.cli.panels import Lines, Panels, watching
-from trader.core.decision import Decision
+from trader.core.decision import Debate, Decision
 
 
 @pytest.fixture(autouse=True)
@@ -246,3 +246,17 @@ def test_a_terminal_gets_panels_a_pipe_lines_and_quiet_nothing(monkeypatch):
     monkeypatch.setattr(output.SPEECH, "quiet", True)
     with watching() as listener:
         assert listener is None
+
+
+def test_what_a_terminal_has_just_shown_is_not_printed_again(capsys):
+    held = Debate(debater="rules", arguments=(OPENING,), rebuttals=(ATTACK,), verdict=VERDICT)
+    telling.tell_debate(CANDIDATE, held, {})
+    whole = capsys.readouterr().out
+    telling.tell_debate(CANDIDATE, held, {}, turns=False)
+    short = capsys.readouterr().out
+    assert OPENING.thesis in whole
+    assert OPENING.thesis not in short
+    assert VERDICT.rationale in short
+    assert panels.drawn(Panels(Console(file=io.StringIO())))
+    assert not panels.drawn(Lines())
+    assert not panels.drawn(None)
