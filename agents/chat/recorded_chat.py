@@ -136,7 +136,9 @@ class RecordedChat:
         call_id = text_sha256(asked)
         outcome = self._find(call_id, request.subject)
         if outcome is None:
-            raise RecordingError(self._missing(request, prompt, asked, call_id))
+            missing = self._missing(request, prompt, asked, call_id)
+            remedy = "" if self._calls else "; run it once with debate.recording: write"
+            raise RecordingError(missing + remedy)
         if outcome.usage is not None:
             self._meter.add(outcome.usage)
         call = _call(self._spec, request, prompt, call_id, outcome)

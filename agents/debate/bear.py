@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
-from agents.debate.claims.checker import check_claims
 from agents.debate.schemas import parse_rebuttal
-from agents.debate.speaking import after, ask, request, require_identity, tell
+from agents.debate.speaking import after, ask, checked, request, require_identity, tell
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
 from trader.core.canonical import to_object
 from trader.core.decision import Rebuttal
@@ -32,13 +31,7 @@ def make_bear(chat: ChatModel) -> Node:
         if heard.said is None:
             tell(runtime, "bear", turn, heard.failure)
             return after(state, context, heard)
-        claims = check_claims(
-            heard.said.claims,
-            context.evidence,
-            context.history,
-            hearing=state["facts"] is not None,
-        )
-        rebuttal = replace(heard.said, claims=claims)
+        rebuttal = replace(heard.said, claims=checked(heard.said.claims, state, context))
         tell(runtime, "bear", turn, rebuttal)
         said = [*state["rebuttals"], to_object(rebuttal)]
         return {"rebuttals": said, "round": turn + 1, **after(state, context, heard)}

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
-from agents.debate.claims.checker import check_claims
 from agents.debate.schemas import parse_argument
-from agents.debate.speaking import after, ask, request, require_identity, tell
+from agents.debate.speaking import after, ask, checked, request, require_identity, tell
 from agents.debate.state import DebateContext, DebateState, DebateUpdate, Node
 from trader.core.canonical import to_object
 from trader.core.decision import Argument
@@ -34,13 +33,7 @@ def make_bull(chat: ChatModel) -> Node:
         if heard.said is None:
             tell(runtime, "bull", turn, heard.failure)
             return after(state, context, heard)
-        claims = check_claims(
-            heard.said.claims,
-            context.evidence,
-            context.history,
-            hearing=state["facts"] is not None,
-        )
-        argument = replace(heard.said, claims=claims)
+        argument = replace(heard.said, claims=checked(heard.said.claims, state, context))
         tell(runtime, "bull", turn, argument)
         said = [*state["arguments"], to_object(argument)]
         return {"arguments": said, **after(state, context, heard)}

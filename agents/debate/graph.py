@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 
 from agents.debate.approval import approvable, approval
 from agents.debate.arbitrator import decide, make_arbitrator
@@ -137,7 +137,7 @@ class DebateGraph:
         subject = "" if self._checkpoints is None else _subject(context)
         start: Any = empty_state(subject, foreign=has_foreign_text(context))
         if self._checkpoints is not None:
-            kept = self._checkpoints.kept(lambda: self.compiled.get_state(config))
+            kept = self._checkpoints.kept(lambda: _readable(self.compiled.get_state(config)))
             if kept.values and kept.values.get("subject") != subject:
                 self._checkpoints.forget([context.cycle_id + self._thread])
             # `next` leaves out a speaker who has spoken and whose step is not closed: a run that
@@ -245,6 +245,13 @@ def _brought_news(state: DebateState) -> bool:
     arguments, rebuttals = state["arguments"], state["rebuttals"]
     before = verified(arguments[:-1]) | verified(rebuttals[:-1])
     return bool((verified(arguments[-1:]) | verified(rebuttals[-1:])) - before)
+
+
+def _readable(kept: StateSnapshot) -> StateSnapshot:
+    """The kept state, once what was said in it is found to be speeches and not something else."""
+    if kept.values:
+        transcript(kept.values)  # type: ignore[arg-type]
+    return kept
 
 
 def _subject(context: DebateContext) -> str:

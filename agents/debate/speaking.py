@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from langgraph.runtime import Runtime
 
+from agents.debate.claims.checker import check_claims
 from agents.debate.identity import other_issuers
 from agents.debate.prompting import repair_prompt, write_prompt
 from agents.debate.schemas import InvalidReplyError
@@ -16,6 +17,7 @@ from trader.core.canonical import from_primitive, to_object
 from trader.core.decision import (
     Argument,
     ChatCall,
+    Claim,
     FlagCode,
     Rebuttal,
     RiskFlag,
@@ -121,6 +123,14 @@ def ask(chat: ChatModel, asked: ChatRequest, parse: Callable[[str], Said]) -> He
 def _flag(role: Role, code: FlagCode, error: Exception) -> RiskFlag:
     """What an unusable reply leaves behind; it turns the verdict into NO_GO."""
     return RiskFlag(code=code, detail=f"{role}: {error}")
+
+
+def checked(
+    claims: Sequence[Claim], state: DebateState, context: DebateContext
+) -> tuple[Claim, ...]:
+    """A side's claims with their status; facts of strangers may be cited in the hearing only."""
+    hearing = state["facts"] is not None
+    return check_claims(claims, context.evidence, context.history, hearing=hearing)
 
 
 def require_identity(context: DebateContext, *texts: str) -> None:

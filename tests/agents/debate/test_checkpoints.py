@@ -314,8 +314,8 @@ def test_a_crafted_row_runs_nothing(path, tmp_path, code, strict):
     script = f"""
 import ormsgpack, sqlite3, sys
 from pathlib import Path
-from agents.debate.checkpoints import Checkpoints
 from tests.agents.debate.test_checkpoints import CountedChat, held
+from trader.core.errors import StateError
 order = "touch {marker}"
 call = ("os", "system", (order,), {{}})
 shapes = {{0: ("os", "system", order), 1: ("os", "system", [order]), 4: call, 5: call,
@@ -330,8 +330,8 @@ for rowid, kind, blob in db.execute("SELECT rowid, type, checkpoint FROM checkpo
 db.commit(); db.close()
 try:
     held(CountedChat(), Path({str(path)!r}))
-except Exception as exc:
-    print(type(exc).__name__)
+except StateError:
+    pass  # rows that nobody can make sense of are refused; anything else fails here
 """
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -160,6 +160,15 @@ def test_an_unreachable_model_never_falls_back_to_rules_by_itself(tmp_path):
     assert len(held.debate.calls) == 1
 
 
+def test_a_debate_of_models_that_did_not_fail_is_not_held_again_by_rules(tmp_path):
+    with ChatServer(debater) as server:
+        app = app_of(tmp_path, server.base_url, "debate.fallback=rules")
+        go, no_go = app.debate("AAPL", _moment()).debates
+    assert [held.debate.verdict.decision for held in (go, no_go)] == [Decision.GO, Decision.NO_GO]
+    for held in (go, no_go):
+        assert (held.debate.debater, held.debate.fallback) == ("test-model", "")
+
+
 def test_exits_go_on_when_no_model_answers(tmp_path):
     """A position is opened by a model's debate; its stop and its exit need none."""
     options = ("strategies.enabled=atr_trend", "market.start=2026-02-23", "models.retries=0")
