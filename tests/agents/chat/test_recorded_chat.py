@@ -299,7 +299,9 @@ def test_a_missing_recording_is_named():
         f"no recorded call {call_id(SPEC, PROMPT)[:12]} of the bull, round 0, model small, "
         "prompt bull 1, for run-AAPL-1: "
     )
-    assert said.endswith("holds none of that role and round")
+    assert said.endswith(
+        "holds none of that role and round; run it once with debate.recording: write"
+    )
 
 
 @pytest.mark.parametrize(
