@@ -12,8 +12,11 @@ from hypothesis import settings
 GOLDEN = Path(__file__).parent / "golden"
 LOOPBACK = ("127.", "::1", "localhost")
 
-settings.register_profile("patient", deadline=None)  # a first compile is slow
-settings.load_profile("patient")
+# A first compile is slow. The same examples on every run: a red one is a change that made it red;
+# `pytest --hypothesis-profile=explore` looks for new ones.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1_000)
+settings.load_profile("steady")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

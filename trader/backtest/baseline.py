@@ -41,8 +41,7 @@ def buy_and_hold(
         bars = series[symbol]
         market = money(float(bars.open[index]))
         price = costs.slipped(market, Side.BUY)
-        budget = share - money(costs.commission_per_order)
-        quantity = Decimal(affordable_shares(budget=budget, price=price, fee_rate=costs.fee_rate))
+        quantity = Decimal(affordable_shares(budget=share, price=price, costs=costs))
         if not quantity:
             continue
         fill = Fill(

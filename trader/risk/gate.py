@@ -195,8 +195,8 @@ def _size(inputs: RiskInputs, limits: RiskLimits, costs: Costs) -> tuple[int, li
             f"buys no share at {entry:.2f}"
         )
         return 0, [_refuse(FlagCode.POSITION_TOO_SMALL, detail)]
-    free = portfolio.cash - inputs.open_buy_value - money(costs.commission_per_order)
-    payable = affordable_shares(budget=free, price=price * CASH_COLLAR, fee_rate=costs.fee_rate)
+    free = portfolio.cash - inputs.open_buy_value
+    payable = affordable_shares(budget=free, price=price * CASH_COLLAR, costs=costs)
     if payable < 1:
         detail = (
             f"{inputs.symbol}: {free:.2f} USD of free cash pays no share at {entry:.2f} with costs"

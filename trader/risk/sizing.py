@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from trader.core.costs import Costs
 from trader.core.errors import OrderRefusedError
 from trader.core.trading import money, whole_shares
+
+FREE = Costs(slippage_bps=0)
 
 
 def position_weight(*, risk_per_trade: float, atr_fraction: float, atr_multiple: float) -> float:
@@ -34,8 +37,13 @@ def position_weight(*, risk_per_trade: float, atr_fraction: float, atr_multiple:
     return weight
 
 
-def affordable_shares(*, budget: Decimal, price: Decimal, fee_rate: float = 0.0) -> int:
+def affordable_shares(*, budget: Decimal, price: Decimal, costs: Costs = FREE) -> int:
     """Whole shares that `budget` USD pays for at `price` USD with fees; 0 when it pays for none."""
     if price <= 0 or not price.is_finite():
         raise OrderRefusedError(f"price is {price}; a size needs it finite and above 0")
-    return whole_shares(max(budget, Decimal(0)) / (price * (1 + money(fee_rate))))
+    left = budget - money(costs.commission_per_order)
+    shares = whole_shares(max(left, Decimal(0)) / (price * (1 + money(costs.fee_rate))))
+    # a fee is charged to the cent, so the last share may be half a cent too dear
+    while shares and shares * price + costs.fee(shares * price) > budget:
+        shares -= 1
+    return shares

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.trader.pipeline.bars import daily
@@ -64,6 +64,7 @@ def test_several_symbols_share_the_cash_evenly_and_a_symbol_without_bars_leaves_
 @given(
     st.floats(1, 500), st.floats(0, 100_000), st.floats(0, 500), st.floats(0, 500), st.floats(0, 20)
 )
+@example(1.0, 53.83, 0.0, 64.0, 2.5)  # 51 shares and a fee that rounds up past the last cent
 @settings(deadline=None)
 def test_the_account_never_owes_money(price, cash, slippage, fee, commission):
     costs = Costs(slippage_bps=slippage, fee_bps=fee, commission_per_order=commission)
