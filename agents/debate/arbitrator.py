@@ -43,13 +43,13 @@ from trader.core.decision import (
     Argument,
     Claim,
     Decision,
-    FlagCode,
     Rebuttal,
     RiskFlag,
     RuleCheck,
     Verdict,
     Weighing,
 )
+from trader.core.flags import FlagCode
 from trader.core.ports import ChatModel
 
 

@@ -16,12 +16,12 @@ from trader.core.decision import (
     Claim,
     Debate,
     Decision,
-    FlagCode,
     Hearing,
     Rebuttal,
     Verdict,
     Weighing,
 )
+from trader.core.flags import FlagCode
 
 
 def is_go(verdict: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trader.core.decision import Candidate, Debate, Evidence, FlagCode
+from trader.core.decision import Candidate, Debate, Evidence
+from trader.core.flags import FlagCode
 from trader.core.ports import Deliberation, History
 
 FAILURES = frozenset(

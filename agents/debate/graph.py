@@ -29,11 +29,11 @@ from trader.core.decision import (
     Debate,
     Evidence,
     EvidenceIndex,
-    FlagCode,
     RiskFlag,
     Verdict,
 )
 from trader.core.errors import ApprovalPendingError, UsageError
+from trader.core.flags import FlagCode
 from trader.core.ports import Approvals, ChatModel, DebateEvent, DebateListener, History
 
 if TYPE_CHECKING:

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 
 from agents.debate.state import DebateContext
 from trader.core.costs import Costs
-from trader.core.decision import (
-    Argument,
-    Claim,
-    EvidenceIndex,
-    FlagCode,
-    Rebuttal,
-    RiskFlag,
-    RuleCheck,
-)
+from trader.core.decision import Argument, Claim, EvidenceIndex, Rebuttal, RiskFlag, RuleCheck
+from trader.core.flags import FlagCode
 
 REQUIRED_PRICES = ("close", "open", "high", "low", "atr", "entry_price", "stop_price")
 STRONG_TREND_ADX = 25.0  # Wilder (1978) calls a market trending from about here

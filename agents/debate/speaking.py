@@ -14,15 +14,7 @@ from agents.debate.prompting import repair_prompt, write_prompt
 from agents.debate.schemas import InvalidReplyError
 from agents.debate.state import DebateContext, DebateState, DebateUpdate
 from trader.core.canonical import from_primitive, to_object
-from trader.core.decision import (
-    Argument,
-    ChatCall,
-    Claim,
-    FlagCode,
-    Rebuttal,
-    RiskFlag,
-    Role,
-)
+from trader.core.decision import Argument, ChatCall, Claim, Rebuttal, RiskFlag, Role
 from trader.core.errors import (
     BudgetError,
     CutReplyError,
@@ -30,6 +22,7 @@ from trader.core.errors import (
     RefusedReplyError,
     TimedOutError,
 )
+from trader.core.flags import FlagCode
 from trader.core.ports import ChatModel, ChatRequest, DebateEvent
 
 Said = TypeVar("Said")

@@ -72,6 +72,9 @@ def test_no_module_has_grown_beyond_reading(path):
 
 DOORS = {
     "alpaca": ("trader/broker/",),
+    "apscheduler": ("trader/pipeline/daemon.py",),
+    "msgpack": ("trader/broker/",),
+    "websockets": ("trader/broker/",),
     "langgraph": ("agents/debate/",),
     "numba": ("strategies/kernels/",),
     "ta": ("strategies/indicators/library.py",),

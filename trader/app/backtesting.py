@@ -38,7 +38,7 @@ from trader.core.clock import SystemClock
 from trader.core.decision import CycleRecord, Decision
 from trader.ledger.store import Ledger
 from trader.pipeline.records import SlotRecord
-from trader.pipeline.slots import PERIODS_PER_YEAR, Slot, slots_between
+from trader.pipeline.slots import Slot, slots_between, slots_per_year
 from trader.report.contents import (
     Column,
     Funnel,
@@ -187,7 +187,7 @@ def _run(
     config = app.config
     debated = config.debate.mode != "off"
     cash = starting_cash(config)
-    periods = PERIODS_PER_YEAR[app.timeframe]
+    periods = slots_per_year(app.calendar, app.timeframe)
     ledger = Ledger(work / "ledger.db", durable=False)
     ledger.append(
         "run",
@@ -264,7 +264,7 @@ def _run(
         cutoff=cutoff,
         periods_per_year=periods,
     )
-    notices = coverage.notices
+    notices = coverage.notices + app.data_notices
     if worth.collapsed:
         notices += (collapse_words(found_funnel.go, sum(map(was_argued, main.cycles))),)
     result = BacktestResult(
@@ -381,7 +381,7 @@ def _write(
         refusals=refusals(main),
         ledger_head=result.ledger_head,
         worth=result.worth,
-        periods_per_year=PERIODS_PER_YEAR[app.timeframe],
+        periods_per_year=slots_per_year(app.calendar, app.timeframe),
     )
     (work / "report.html").write_text(write_page(contents), encoding="utf-8")
     (work / "trades.csv").write_text(trades_csv(result.trades), encoding="utf-8", newline="")

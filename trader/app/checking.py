@@ -41,7 +41,8 @@ class Check:
 
 def checks(app: Context) -> tuple[Check, ...]:
     """Every check, in the order in which they matter; those of model endpoints come last."""
-    from trader.app.endpoint_checks import endpoint_checks  # it makes a Check too
+    from trader.app.broker_checks import broker_checks  # they make a Check too
+    from trader.app.endpoint_checks import endpoint_checks
 
     here = tuple(
         check(app)
@@ -57,7 +58,11 @@ def checks(app: Context) -> tuple[Check, ...]:
             _paper_only,
         )
     )
-    return (*here, *endpoint_checks(app.config, app.environ))
+    return (
+        *here,
+        *broker_checks(app.config, app.environ),
+        *endpoint_checks(app.config, app.environ),
+    )
 
 
 def _program(_: Context) -> Check:
@@ -119,7 +124,10 @@ def _calendar(app: Context) -> Check:
     def look() -> str:
         today = SystemClock().now().date()
         following = app.calendar.at_or_after(today)
-        return f"NYSE sessions {app.calendar.first} to {app.calendar.last}; next {following}"
+        whose = (
+            "days of a market that never closes," if app.calendar.never_closes else "NYSE sessions"
+        )
+        return f"{whose} {app.calendar.first} to {app.calendar.last}; next {following}"
 
     return _tried("calendar", look, "update exchange-calendars")
 
@@ -166,14 +174,15 @@ def _strict_langgraph(_: Context) -> Check:
     )
 
 
-def _paper_only(_: Context) -> Check:
-    from trader.broker.session import EMBEDDED_URL
+def _paper_only(app: Context) -> Check:
+    from trader.broker.session import EMBEDDED_URL, PAPER_URL
 
-    return Check(
-        name="paper only",
-        status="ok",
-        found=f"orders reach the exchange inside this process ({EMBEDDED_URL}) and no other host",
-    )
+    broker = app.config.broker
+    where = f"the exchange inside this process ({EMBEDDED_URL})"
+    if broker.name == "alpaca":
+        where = broker.base_url or f"Alpaca's paper account ({PAPER_URL})"
+    found = f"orders reach {where} and no other host"
+    return Check(name="paper only", status="ok", found=found)
 
 
 def _tried(name: str, look: Callable[[], str], remedy: str) -> Check:

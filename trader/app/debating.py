@@ -95,7 +95,7 @@ def debate(
             f"for an ATR of {config.risk.atr_window}"
         )
     fired = [item for item in prepared if item.candidate.fired]
-    notices = []
+    notices = list(app.data_notices)
     if not fired:
         notices.append(
             f"no strategy fired on {slot.session}; the debate about "

@@ -11,6 +11,7 @@ from pathlib import Path
 from trader.core.errors import LockHeldError
 
 FOLDER_MODE = 0o700
+LEDGER, EXCHANGE, CHECKPOINTS = "ledger.db", "exchange.db", "checkpoints.db"
 
 
 def make_folder(path: Path) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -14,12 +15,20 @@ from trader.core.config import Config, LoadedConfig, load_config
 
 if TYPE_CHECKING:
     from trader.app.backtesting import BacktestProgress, BacktestResult
+    from trader.app.bars import Actions, Downloaded, Dropped, KeptFiles, News, Quoted
     from trader.app.beginning import Made
     from trader.app.checking import Check
     from trader.app.comparing import CompareResult
+    from trader.app.controlling import Controlled, Order
+    from trader.app.daemon import DaemonResult
     from trader.app.debating import DebateResult
+    from trader.app.heartbeat import DaemonStatus
+    from trader.app.ledger_files import LedgerFile
+    from trader.app.paper import RunResult
     from trader.app.replaying import ReplayResult
-    from trader.app.running import RunResult
+    from trader.app.running import AnswerRecorded
+    from trader.app.service import Done, Unit
+    from trader.app.serving import Served
     from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
     from trader.core.ports import DebateListener
 
@@ -48,9 +57,46 @@ class App(Context):
 
         return run_once(self, restart_market=restart_market, listener=listener)
 
+    def follow(
+        self,
+        *,
+        restart_market: bool = False,
+        log: Path | None = None,
+        quiet: bool = False,
+        listener: DebateListener | None = None,
+    ) -> DaemonResult:
+        """Do what the schedule says until the market's bars end or a signal comes."""
+        from trader.app.daemon import follow
+
+        return follow(self, restart_market=restart_market, log=log, quiet=quiet, listener=listener)
+
+    def daemon_start(self, words: Sequence[str]) -> Done:
+        """Start the schedule apart from the terminal, with options of `trader run --paper`."""
+        from trader.app.service import start
+
+        return start(self, words)
+
+    def daemon_stop(self, seconds: float) -> Done:
+        """End the daemon after the job at hand."""
+        from trader.app.service import stop
+
+        return stop(self, seconds=seconds)
+
+    def daemon_status(self) -> DaemonStatus:
+        """How the daemon is."""
+        from trader.app.heartbeat import status_of
+
+        return status_of(self.state_dir)
+
+    def daemon_install(self, words: Sequence[str], *, system: bool, write: bool) -> Unit:
+        """Write the systemd unit of the daemon, or only show it."""
+        from trader.app.service import install
+
+        return install(self, words, system=system, write=write)
+
     def answer_approval(
         self, cycle_id: str, *, approved: bool, listener: DebateListener | None = None
-    ) -> RunResult:
+    ) -> RunResult | AnswerRecorded:
         """Approve or reject a GO that waits for a person, and finish its slot."""
         from trader.app.running import answer_approval
 
@@ -66,13 +112,27 @@ class App(Context):
         """Hold a debate about one symbol; nothing is ordered or recorded."""
         from trader.app.debating import debate
 
-        return debate(self, symbol, as_of, listener=listener)
+        return debate(self.about(symbol), symbol, as_of, listener=listener)
 
     def replay(self, cycle_id: str) -> ReplayResult:
         """Take a recorded decision again and compare."""
         from trader.app.replaying import replay_cycle
 
         return replay_cycle(self, cycle_id)
+
+    def control(
+        self,
+        order: Order,
+        *,
+        target: str | None = None,
+        reason: str,
+        until: date | None = None,
+        force: bool = False,
+    ) -> Controlled:
+        """Record what a person forbids, allows again or wants left, and see to it."""
+        from trader.app.controlling import control
+
+        return control(self, order, target=target, reason=reason, until=until, force=force)
 
     def status(self) -> StatusView:
         """The paper account in short."""
@@ -98,11 +158,100 @@ class App(Context):
 
         return journal(self, last)
 
+    def verify_ledger(self) -> LedgerFile:
+        """The ledger, checked in full."""
+        from trader.app.ledger_files import verify
+
+        return verify(self)
+
+    def back_up_ledger(self, to: Path | None) -> LedgerFile:
+        """Copy the ledger to a new file."""
+        from trader.app.ledger_files import backup
+
+        return backup(self, to)
+
+    def restore_ledger(self, source: Path) -> LedgerFile:
+        """Put a backup in the ledger's place."""
+        from trader.app.ledger_files import restore
+
+        return restore(self, source)
+
+    def export_ledger(self, to: Path) -> LedgerFile:
+        """Write the ledger to a new file as lines of JSON."""
+        from trader.app.ledger_files import export
+
+        return export(self, to)
+
     def compare(self, a: str, b: str) -> CompareResult:
         """What differs between two runs."""
         from trader.app.comparing import compare
 
         return compare(self, a, b)
+
+    def serve_exchange(
+        self,
+        *,
+        port: int = 0,
+        stream_port: int | None = None,
+        speed: float = 0.0,
+        fresh: bool = False,
+        database: Path | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> AbstractContextManager[Served]:
+        """Offer an exchange of its own to other programs on this computer."""
+        from trader.app.serving import serve_exchange
+
+        return serve_exchange(
+            self,
+            port=port,
+            stream_port=stream_port,
+            speed=speed,
+            fresh=fresh,
+            database=database,
+            tell=tell,
+        )
+
+    def download_bars(self, *, first: date | None, last: date | None) -> Downloaded:
+        """Fetch Alpaca's bars from `first` to `last` and keep them."""
+        from trader.app.bars import download
+
+        return download(self, first=first, last=last)
+
+    def kept_bars(self) -> KeptFiles:
+        """The bars that are kept."""
+        from trader.app.bars import kept_files
+
+        return kept_files(self)
+
+    def verify_bars(self) -> KeptFiles:
+        """The bars that are kept, every one checked."""
+        from trader.app.bars import verify
+
+        return verify(self)
+
+    def drop_bars(self, symbol: str) -> Dropped:
+        """Remove the kept bars of a symbol, or of `all`."""
+        from trader.app.bars import drop
+
+        return drop(self, symbol)
+
+    def quote(self, symbol: str) -> Quoted:
+        """The newest trade and quote of a symbol."""
+        from trader.app.bars import quote
+
+        return quote(self, symbol)
+
+    def news(self, symbol: str, *, limit: int) -> News:
+        """The newest news about a symbol."""
+        from trader.app.bars import news
+
+        return news(self, symbol, limit=limit)
+
+    def corporate_actions(self, symbol: str, *, first: date | None, last: date | None) -> Actions:
+        """What the company of a symbol did to its shares."""
+        from trader.app.bars import actions
+
+        return actions(self, symbol, first=first, last=last)
 
     def doctor(self) -> tuple[Check, ...]:
         """Every check of this installation, with what to do about those that fail."""

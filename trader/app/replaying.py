@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,19 @@ from strategies.kernels.dispatch import kernels
 from trader.app.assembly import costs_of, limits_of, open_account
 from trader.app.context import Context
 from trader.app.debaters import Debaters
-from trader.app.running import LEDGER, awaited
+from trader.app.fitting import waiting
+from trader.app.folder import LEDGER
 from trader.core.canonical import Primitive, canonical_json, from_primitive, to_object
 from trader.core.config import Config
 from trader.core.decision import CycleRecord, Debate
 from trader.core.errors import RecordingError, StateError, TraderError, UsageError
-from trader.core.market import Timeframe, session_of
+from trader.core.market import Timeframe
 from trader.core.trading import money
 from trader.ledger.store import Ledger
 from trader.pipeline.evidence import AccountView
 from trader.pipeline.history import RecordedHistory
 from trader.pipeline.intents import order_intent
-from trader.pipeline.slots import slots_between
+from trader.pipeline.slots import next_slot
 from trader.risk.gate import review
 
 SCHEMA_VERSION = 1
@@ -125,7 +127,7 @@ def _waits(state_dir: Path, cycle_id: str) -> bool:
     except StateError:
         return False
     try:
-        return cycle_id in awaited(ledger)
+        return cycle_id in waiting(ledger)
     finally:
         ledger.close()
 
@@ -166,12 +168,7 @@ def _compare_evidence(app: Context, config: Config, record: CycleRecord) -> Comp
                 f"{record.source}"
             ),
         )
-    session = session_of(record.as_of)
-    slot = next(
-        slot
-        for slot in slots_between(app.calendar, timeframe, session, session)
-        if slot.as_of == record.as_of
-    )
+    slot = next_slot(app.calendar, timeframe, record.as_of - timedelta.resolution)
     account = open_account(
         config,
         run_id=_run_id(record),

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from trader.app.assembly import costs_of
+from trader.app.assembly import costs_of, embedded_broker, embedded_exchange
 from trader.app.context import Context
-from trader.app.running import EXCHANGE, LEDGER, awaited
-from trader.broker.alpaca_broker import AlpacaBroker
-from trader.broker.exchange.exchange import Exchange
-from trader.broker.session import embedded_client
-from trader.core.canonical import Primitive, to_object
+from trader.app.fitting import first_slot, waiting
+from trader.app.folder import EXCHANGE, LEDGER
+from trader.app.heartbeat import DaemonStatus, status_of
+from trader.core.canonical import Primitive, from_primitive, to_object
 from trader.core.errors import StateError
+from trader.core.ports import Broker
 from trader.core.trading import Order, OrderType, Portfolio
 from trader.ledger.book import ExitReason
+from trader.ledger.controls import Control, Controls
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
 from trader.pipeline.candidates import strategy_of
@@ -50,6 +52,9 @@ class StatusView(_View):
     decisions: int
     closed_trades: int
     realised_profit: Decimal | None  # of the closed trades, USD after costs
+    controls: tuple[Control, ...]  # what forbids entries now
+    wishes: tuple[Control, ...]  # what a person wants done and nobody has done yet
+    daemon: DaemonStatus
     records: int
     ledger_head: str | None
 
@@ -121,18 +126,19 @@ class JournalView(_View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class Seen:
     """An account as its files show it. notices: what a person should know before believing it."""
 
     ledger: Ledger
     journal: OrderJournal
     portfolio: Portfolio
     orders: tuple[Order, ...]
+    simulated: bool
     notices: tuple[str, ...]
 
 
-def _look(app: Context, *, open_only: bool = True) -> _Seen | None:
-    """The account over the market that it trades, whatever the configuration names now."""
+def look_at(app: Context, *, open_only: bool = True) -> Seen | None:
+    """The account at the broker that it trades with, whatever the configuration names now."""
     path = app.state_dir / LEDGER
     if not path.exists():
         return None
@@ -141,46 +147,63 @@ def _look(app: Context, *, open_only: bool = True) -> _Seen | None:
     if begun is None:
         ledger.close()
         return None
-    database = app.state_dir / EXCHANGE
-    if not database.exists():
-        raise StateError(f"{database} is missing, though the ledger knows this account")
     own = app.over(begun.body["settings"])
     cash, costs = Decimal(begun.body["cash"]), costs_of(own.config)
-    exchange = Exchange(
-        data=own.data,
-        timeframe=own.timeframe,
-        calendar=own.calendar,
-        costs=costs,
-        cash=cash,
-        start=own.calendar.close(own.calendar.at_or_after(own.config.market.start)),
-        database=database,
-    )
-    broker = AlpacaBroker(embedded_client(exchange))
     journal = OrderJournal(ledger, cash=cash, costs=costs)
-    portfolio = broker.portfolio()
-    last = ledger.last("slot")
     notices = [
         f"a GO waits for you: `trader approve {cycle_id}` or `trader reject {cycle_id}`; "
         "the next run lets it expire"
-        for cycle_id in awaited(ledger)
+        for cycle_id in waiting(ledger)
     ]
-    stands = portfolio.as_of
-    if not notices and last and stands != datetime.fromisoformat(last.body["as_of"]):
+    simulated = begun.body.get("broker", "embedded") == "embedded"
+    with _opened(own, simulated=simulated, cash=cash) as broker:
+        portfolio = broker.portfolio()
+        orders = broker.orders(open_only=open_only)
+    last = ledger.last("slot")
+    if (
+        simulated
+        and not notices
+        and last
+        and portfolio.as_of != datetime.fromisoformat(last.body["as_of"])
+    ):
         notices.append(CUT_SHORT)
-    seen = _Seen(
+    return Seen(
         ledger=ledger,
         journal=journal,
         portfolio=portfolio,
-        orders=broker.orders(open_only=open_only),
+        orders=orders,
+        simulated=simulated,
         notices=tuple(notices),
     )
-    exchange.close()
-    return seen
+
+
+@contextmanager
+def _opened(own: Context, *, simulated: bool, cash: Decimal) -> Iterator[Broker]:
+    if not simulated:
+        from trader.app.venue import alpaca_broker
+
+        yield alpaca_broker(own)
+        return
+    database = own.state_dir / EXCHANGE
+    if not database.exists():
+        raise StateError(f"{database} is missing, though the ledger knows this account")
+    exchange = embedded_exchange(
+        own.config,
+        data=own.data,
+        calendar=own.calendar,
+        start=first_slot(own).since,
+        cash=cash,
+        database=database,
+    )
+    try:
+        yield embedded_broker(exchange)
+    finally:
+        exchange.close()
 
 
 def status(app: Context) -> StatusView:
     """The account in short, after walking its whole hash chain."""
-    seen = _look(app)
+    seen = look_at(app)
     if seen is None:
         return StatusView(
             schema_version=SCHEMA_VERSION,
@@ -196,17 +219,21 @@ def status(app: Context) -> StatusView:
             decisions=0,
             closed_trades=0,
             realised_profit=None,
+            controls=(),
+            wishes=(),
+            daemon=status_of(app.state_dir),
             records=0,
             ledger_head=None,
         )
     records = seen.ledger.verify()
     closed = [trade for trade in seen.journal.book.trades.values() if not trade.is_open]
+    controls = Controls(seen.ledger)
     return StatusView(
         schema_version=SCHEMA_VERSION,
         state_dir=str(app.state_dir),
         notices=seen.notices,
         market_time=seen.portfolio.as_of,
-        simulated=True,
+        simulated=seen.simulated,
         cash=seen.portfolio.cash,
         equity=seen.portfolio.equity,
         positions=len(seen.portfolio.positions),
@@ -217,6 +244,9 @@ def status(app: Context) -> StatusView:
         decisions=sum(1 for _ in seen.ledger.records("cycle")),
         closed_trades=len(closed),
         realised_profit=sum((trade.profit for trade in closed), Decimal(0)),
+        controls=controls.in_force(seen.portfolio.as_of),
+        wishes=controls.wishes(),
+        daemon=status_of(app.state_dir),
         records=records,
         ledger_head=seen.ledger.head,
     )
@@ -224,7 +254,7 @@ def status(app: Context) -> StatusView:
 
 def orders(app: Context) -> OrdersView:
     """Every order with its legs, oldest first, and the decision it belongs to."""
-    seen = _look(app, open_only=False)
+    seen = look_at(app, open_only=False)
     if seen is None:
         return OrdersView(schema_version=SCHEMA_VERSION, notices=(NO_ACCOUNT,), orders=())
     lines = []
@@ -242,7 +272,7 @@ def orders(app: Context) -> OrdersView:
 
 def positions(app: Context) -> PositionsView:
     """Every open trade with the stop and the target that wait for it."""
-    seen = _look(app)
+    seen = look_at(app)
     if seen is None:
         return PositionsView(
             schema_version=SCHEMA_VERSION, notices=(NO_ACCOUNT,), market_time=None, positions=()
@@ -315,7 +345,9 @@ def journal(app: Context, last: int) -> JournalView:
 
 def _at(body: Mapping[str, Any]) -> str:
     fill = body.get("fill")
-    return str(body.get("as_of") or (fill["filled_at"] if isinstance(fill, dict) else ""))
+    return str(
+        body.get("as_of") or body.get("at") or (fill["filled_at"] if isinstance(fill, dict) else "")
+    )
 
 
 LEFT_BY: Mapping[ExitReason | str, str] = {
@@ -351,6 +383,20 @@ def _sentence(kind: str, body: Mapping[str, Any]) -> str:
         return (
             f"refused: {body['refusal']}" if body["refusal"] else f"accepted as {body['order_id']}"
         )
+    if kind == "control":
+        return from_primitive(Control, body).words
+    if kind == "account":
+        return f"the broker's account {body['account_id']}"
+    if kind == "restored":
+        return f"brought back from {body['backup']}, {body['records']} records"
+    if kind == "opening":
+        return f"the session began with {body['equity']} USD"
+    if kind == "job":
+        return str(body["outcome"])
+    if kind == "reflection":
+        chance = "" if body["probability"] is None else f" at a chance of {body['probability']:.0%}"
+        planned = "" if body["planned_r"] is None else f", {body['planned_r']:.2f} R were planned"
+        return f"{body['symbol']}: {body['realised_r']:+.2f} R realised{planned}{chance}"
     if kind == "fill":
         fill = body["fill"]
         return f"{fill['quantity']} {fill['symbol']} at {fill['price']}: {LEFT_BY[body['reason']]}"

@@ -12,7 +12,7 @@ from trader.core.costs import Costs
 from trader.core.market import BarSeries, from_ns, to_ns
 from trader.core.trading import Fill, Side, money
 from trader.ledger.book import Book, BookedFill
-from trader.risk.sizing import affordable_shares
+from trader.risk.sizing import affordable_shares, lot_of
 
 
 def buy_and_hold(
@@ -30,8 +30,9 @@ def buy_and_hold(
     times   moments at which the account is valued, at the newest close known
     returns the book and the equity [len(times)] in USD
 
-    Whole shares, sized from the price really paid with costs; what is left over stays cash. Fully
-    invested, so the 15 % cap of the gate does not hold here: this is a yardstick, not a trade.
+    Whole shares (coins in parts), sized from the price really paid with costs; what is left over
+    stays cash. Fully invested, so the 15 % cap of the gate does not hold here: this is a yardstick,
+    not a trade.
     """
     book = Book(cash=cash)
     firsts = {symbol: _first_from(bars, start) for symbol, bars in series.items()}
@@ -41,7 +42,8 @@ def buy_and_hold(
         bars = series[symbol]
         market = money(float(bars.open[index]))
         price = costs.slipped(market, Side.BUY)
-        quantity = Decimal(affordable_shares(budget=share, price=price, costs=costs))
+        lot = lot_of(symbol, fractional=False)
+        quantity = affordable_shares(budget=share, price=price, costs=costs, lot=lot)
         if not quantity:
             continue
         fill = Fill(

@@ -15,6 +15,7 @@ from trader.core.metrics import drawdowns, performance
 from trader.core.trading import money
 from trader.ledger.book import Book, Trade
 from trader.pipeline.candidates import strategy_of
+from trader.pipeline.intents import exit_levels
 from trader.pipeline.records import SlotRecord
 from trader.report.contents import Column, Funnel, TradeRow
 
@@ -160,8 +161,9 @@ def _trade_row(
     if trade.is_open:
         profit += trade.open_quantity * closes[trade.symbol]
     risked = None
-    if cycle is not None and cycle.intent is not None and cycle.intent.stop_loss_price is not None:
-        risked = (trade.entry_price - cycle.intent.stop_loss_price) * trade.entry_quantity
+    if cycle is not None and cycle.intent is not None:
+        stop, _ = exit_levels(cycle.symbol, cycle.debate.verdict)
+        risked = (trade.entry_price - stop) * trade.entry_quantity
     if trade.is_open:
         why_left = "still open"
     elif trade.exit_reason == "signal":
@@ -173,7 +175,7 @@ def _trade_row(
         trade_id=trade.trade_id,
         symbol=trade.symbol,
         strategy=strategy_of(trade.trade_id),
-        quantity=int(trade.entry_quantity),
+        quantity=float(trade.entry_quantity),
         entered_at=trade.entered_at,
         entry_price=float(trade.entry_price),
         why_entered=cycle.candidate.signal.reason if cycle else "",

@@ -96,7 +96,7 @@ class ShadowLedger:
         end = self._end(bars, entry, self._leave(cycle, bars, entry), stop=stop, target=aim)
         quantity = self._quantity(cycle)
         got = money(float(bars.close[-1])) if end is None else end.price
-        profit = self._profit(Decimal(quantity), paid, got, closed=end is not None)
+        profit = self._profit(quantity, paid, got, closed=end is not None)
         share = self._profit(Decimal(1), paid, got, closed=end is not None, commission=False)
         risk = paid - stop
         per_r = profit / (risk * quantity) if quantity and risk > 0 else share / (risk or 1)
@@ -108,7 +108,7 @@ class ShadowLedger:
             decision=verdict.decision,
             confidence=verdict.confidence,
             flags=tuple(str(flag.code) for flag in verdict.flags),
-            quantity=quantity,
+            quantity=float(quantity),
             entered_at=from_ns(bars.timestamp[entry]),
             entry_price=float(paid),
             stop_price=float(stop),
@@ -207,7 +207,7 @@ class ShadowLedger:
             fees += self._costs.fee(quantity * got)
         return quantity * (got - paid) - fees
 
-    def _quantity(self, cycle: CycleRecord) -> int:
+    def _quantity(self, cycle: CycleRecord) -> Decimal:
         """Shares that the gate gave, or would have given to a GO with the candidate's stop."""
         if cycle.risk.approved:
             return cycle.risk.quantity

@@ -11,7 +11,8 @@ import numpy as np
 from trader.backtest.bootstrap import intervals
 from trader.backtest.calibration import calibrate
 from trader.backtest.shadow import refusals_of
-from trader.core.decision import CycleRecord, Decision, FlagCode
+from trader.core.decision import CycleRecord, Decision
+from trader.core.flags import FlagCode
 from trader.core.market import session_of
 from trader.core.ports import Spend
 from trader.report.contents import (

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trader.cli.options import (
     BaseUrlOption,
+    BrokerOption,
     DataOption,
     FromRecordingOption,
     ModelOption,
     RecordOption,
     RoundsOption,
     Shared,
+    SpeedOption,
     StrategyOption,
     SymbolsOption,
     add_command,
@@ -21,7 +24,8 @@ from trader.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from trader.app.running import RunResult
+    from trader.app import App
+    from trader.app.paper import RunResult
 
 CycleArgument = Annotated[
     str, typer.Argument(metavar="CYCLE_ID", help="Id of the decision, as `trader run` printed it.")
@@ -52,6 +56,7 @@ def run(
             help="Begin the embedded market again; the old account is kept aside.",
         ),
     ] = False,
+    broker: BrokerOption = None,
     data: DataOption = None,
     strategy: StrategyOption = None,
     symbols: SymbolsOption = None,
@@ -66,16 +71,24 @@ def run(
     model: ModelOption = None,
     record: RecordOption = False,
     from_recording: FromRecordingOption = False,
+    speed: SpeedOption = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log", metavar="FILE", help="Write the log there, not to stderr; 1 MB, 3 kept."
+        ),
+    ] = None,
 ) -> None:
-    """Trade paper money at the embedded exchange, one decision slot a call."""
+    """Trade paper money on the schedule of the market, or one decision slot with --once."""
     from trader.cli import output, panels
     from trader.core.errors import UsageError
 
     if not paper:
         raise UsageError("say `trader run --paper`: paper money is the only mode there is")
-    if not once:
-        raise UsageError("say `trader run --paper --once`: each call walks one decision slot")
+    if once and (speed is not None or log is not None):
+        raise UsageError("--speed and --log go with the schedule: leave them out, or --once")
     opened = shared.open(
+        broker__name=broker,
         data__source=data,
         strategies__enabled=strategy,
         symbols=symbols,
@@ -85,11 +98,31 @@ def run(
         debate__recording=recording(record=record, from_recording=from_recording),
         models__base_url=base_url,
         models__model=model,
+        daemon__speed=speed,
     )
+    if not once:
+        _follow(shared, opened, restart_market=restart_market, log=log)
+        return
     with panels.watching() as listener:
         result = opened.run_once(restart_market=restart_market, listener=listener)
     output.notices(result.notices)
     _show_run(shared, result)
+
+
+def _follow(shared: Shared, opened: App, *, restart_market: bool, log: Path | None) -> None:
+    """The schedule until it ends; a signal that ended it is the exit code."""
+    from trader.cli import output, panels, telling
+
+    with panels.watching() as listener:
+        result = opened.follow(
+            restart_market=restart_market,
+            log=log,
+            quiet=output.SPEECH.quiet,
+            listener=listener if panels.drawn(listener) else None,
+        )
+    shared.show(result, telling.tell_schedule)
+    if result.signal:
+        raise typer.Exit(128 + result.signal)
 
 
 def approve(shared: Shared, cycle_id: CycleArgument) -> None:
@@ -103,11 +136,15 @@ def reject(shared: Shared, cycle_id: CycleArgument) -> None:
 
 
 def _answer(shared: Shared, cycle_id: str, *, approved: bool) -> None:
-    from trader.cli import output, panels
+    from trader.app.running import AnswerRecorded
+    from trader.cli import output, panels, telling
 
     opened = shared.open()
     with panels.watching() as listener:
         result = opened.answer_approval(cycle_id, approved=approved, listener=listener)
+    if isinstance(result, AnswerRecorded):
+        shared.show(result, telling.tell_answer)
+        return
     output.notices(result.notices)
     _show_run(shared, result)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trader.cli.output import day, lines, percent, table, usd
 from trader.core.decision import debater_words
+from trader.core.flags import FLAG_WORDS
 
 if TYPE_CHECKING:
     from trader.app.backtesting import BacktestResult, DebateLine
@@ -50,7 +51,7 @@ def tell_backtest(result: BacktestResult) -> None:
                     day(row.entered_at),
                     row.symbol,
                     row.strategy,
-                    str(row.quantity),
+                    f"{row.quantity:.9g}",
                     usd(row.entry_price),
                     day(row.exited_at) or "open",
                     usd(row.exit_price) if row.exit_price is not None else "",
@@ -155,7 +156,7 @@ def _columns(result: BacktestResult) -> None:
         ("", *(item.label for item in found.values())),
         [
             row("total return", (percent(p.total_return) for p in runs)),
-            row("annual return", (percent(p.annual_return, "n/a (needs 63 days)") for p in runs)),
+            row("annual return", (percent(p.annual_return, "n/a (needs a quarter)") for p in runs)),
             row("  90 % range", (between(ends, "%") for ends in annual)),
             row("Sharpe (n)", (_sharpe(p) for p in runs)),
             row("  90 % range", (between(ends) for ends in ratio)),
@@ -202,7 +203,9 @@ def _funnel(result: BacktestResult) -> None:
     if found.vetoes:
         lines(f"vetoes   {listed(found.vetoes)}")
     if found.gate_refusals:
-        lines(f"gate     refused {listed(found.gate_refusals)}")
+        words = {str(code): meaning for code, meaning in FLAG_WORDS.items()}
+        for name, count in found.gate_refusals.items():
+            lines(f"gate     refused {count}: {words.get(name, '')} ({name})")
     if found.broker_refusals:
         lines(f"broker   refused {found.broker_refusals}")
     if found.nearest_miss:

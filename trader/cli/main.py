@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from trader.cli import account, audit, setup, study
+from trader.cli import account, audit, control, daemon, data, exchange, ledger, setup, study
 from trader.core.errors import (
     ApprovalPendingError,
     BudgetError,
@@ -103,6 +103,11 @@ def front_door(
 study.register(app)
 audit.register(app)
 account.register(app)
+control.register(app)
+daemon.register(app)
+data.register(app)
+exchange.register(app)
+ledger.register(app)
 setup.register(app)
 
 

@@ -18,7 +18,24 @@ if TYPE_CHECKING:
     from trader.app.checking import Check
 
 DataOption = Annotated[
-    str | None, typer.Option("--data", metavar="SOURCE", help="sample, synthetic or csv:PATH.")
+    str | None,
+    typer.Option("--data", metavar="SOURCE", help="sample, synthetic, alpaca or csv:PATH."),
+]
+BrokerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--broker",
+        metavar="embedded|alpaca",
+        help="Who trades: the exchange inside this program, or Alpaca's paper API.",
+    ),
+]
+SpeedOption = Annotated[
+    float | None,
+    typer.Option(
+        "--speed",
+        metavar="X",
+        help="Seconds of the embedded market per second; 0 for as fast as it goes.",
+    ),
 ]
 TimeframeOption = Annotated[
     str | None, typer.Option("--timeframe", metavar="1Day|1Hour", help="Length of a bar.")
@@ -207,6 +224,7 @@ def recording(*, record: bool, from_recording: bool) -> str | None:
 
 OPTION_OF = {
     "symbols": "--symbols",
+    "broker.name": "--broker",
     "data.source": "--data",
     "data.timeframe": "--timeframe",
     "strategies.enabled": "--strategy",
@@ -217,6 +235,7 @@ OPTION_OF = {
     "models.base_url": "--base-url",
     "models.model": "--model",
     "account.cash": "--cash",
+    "daemon.speed": "--speed",
 }
 
 
@@ -246,8 +265,13 @@ def _as_usage(error: ConfigError, overrides: Mapping[str, object]) -> ConfigErro
     return ConfigError(*said) if others else UsageError("\n".join(said))
 
 
-def add_command(app: typer.Typer, function: Callable[..., None], *, epilog: str = "") -> None:
-    """Make `function` a command; its first parameter is `Shared`, the rest are its own options."""
+def add_command(
+    app: typer.Typer, function: Callable[..., None], *, epilog: str = "", name: str | None = None
+) -> None:
+    """Make `function` a command; its first parameter is `Shared`, the rest are its own options.
+
+    name  of the command; None: that of the function
+    """
     hints = get_type_hints(function, include_extras=True)
     own = [
         parameter.replace(annotation=hints[parameter.name], kind=parameter.KEYWORD_ONLY)
@@ -270,4 +294,4 @@ def add_command(app: typer.Typer, function: Callable[..., None], *, epilog: str 
     command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     command.__annotations__ = {}
     command.__name__, command.__doc__ = function.__name__, function.__doc__
-    app.command(epilog=epilog or None)(command)
+    app.command(name, epilog=epilog or None)(command)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from trader.cli.daemon import tell_daemon
 from trader.cli.output import lines, printable, table, usd
 from trader.core.decision import debater_words
 
 if TYPE_CHECKING:
     from trader.app.checking import Check
+    from trader.app.daemon import DaemonResult
     from trader.app.debating import DebateResult
+    from trader.app.paper import RunResult
     from trader.app.replaying import ReplayResult
-    from trader.app.running import RunResult
+    from trader.app.running import AnswerRecorded
     from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
     from trader.core.config import Setting
     from trader.core.decision import (
@@ -190,6 +193,11 @@ def tell_replay(result: ReplayResult) -> None:
     lines("reproduced" if result.reproduced else outcome)
 
 
+def tell_answer(answer: AnswerRecorded) -> None:
+    """An answer that a running daemon goes on with."""
+    lines(f"{answer.answer}: {answer.cycle_id}; the daemon goes on with it at once")
+
+
 def tell_run(result: RunResult, again: str = "") -> None:
     """The slot: market time, what happened, every debate, what waits for approval, the account.
 
@@ -253,6 +261,21 @@ def _happened(result: RunResult) -> None:
         lines(f"not debated: {skipped.symbol} {skipped.strategy}, {skipped.reason}")
 
 
+def tell_schedule(result: DaemonResult) -> None:
+    """What the schedule did until it ended."""
+    why = "the bars of its market are over" if result.ended == "market" else "it was told to stop"
+    held = ", ".join(f"{p.quantity} {p.symbol} at {p.current_price}" for p in result.positions)
+    lines(
+        *(f"note: {notice}" for notice in result.notices),
+        f"ended  {why}; market time {result.market_time:%Y-%m-%d %H:%M} UTC ({result.source})",
+        f"slots  {result.slots}, decisions {result.cycles}, fills {result.fills}, "
+        f"failures {result.failures}",
+        f"holds  {held or 'nothing'}",
+        f"equity {result.equity:,.2f} USD, cash {result.cash:,.2f} USD",
+        f"ledger head {result.ledger_head[:16]}",
+    )
+
+
 def tell_status(view: StatusView) -> None:
     """The account in short."""
     lines(*view.notices)
@@ -268,9 +291,13 @@ def tell_status(view: StatusView) -> None:
         f"slots          {view.slots}",
         f"decisions      {view.decisions}",
         f"closed trades  {view.closed_trades}, profit {view.realised_profit:+,.2f} USD",
+        *(f"forbidden      {control.words}" for control in view.controls),
+        *(f"wished for     {wish.words}" for wish in view.wishes),
         f"ledger         {view.records} records, chain verified, "
         f"head {(view.ledger_head or '')[:16]}",
     )
+    if view.daemon.heartbeat is not None:
+        tell_daemon(view.daemon)
 
 
 def tell_orders(view: OrdersView) -> None:

@@ -1,4 +1,4 @@
-"""Wall time and the sessions of the New York Stock Exchange.
+"""Wall time, the sessions of the New York Stock Exchange and those of a market that never closes.
 
 The only module that reads wall time.
 """
@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trader.core.errors import DataIntegrityError
-from trader.core.market import from_ns, session_of
+from trader.core.market import EXCHANGE_TIME_ZONE, from_ns, session_of, to_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIRST_YEAR = 1980
+FIRST_YEAR_OF_COINS = 2009
 
 
 class SystemClock:
@@ -37,7 +38,9 @@ def monotonic_seconds() -> float:
 
 
 class SessionCalendar:
-    """Sessions of the NYSE with their real opening and closing times, half days included."""
+    """Sessions with their real opening and closing times: those of the NYSE, half days included,
+    or the days of a market that never closes.
+    """
 
     def __init__(
         self, sessions: NDArray[np.datetime64], opens: NDArray[np.int64], closes: NDArray[np.int64]
@@ -45,6 +48,12 @@ class SessionCalendar:
         self._days = sessions.astype("datetime64[D]")
         self._opens = opens
         self._closes = closes
+        self._never_closes = opens.size > 1 and bool((opens[1:] == closes[:-1]).all())
+
+    @property
+    def never_closes(self) -> bool:
+        """Whether every session opens in the moment in which the one before it closes."""
+        return self._never_closes
 
     @property
     def first(self) -> date:
@@ -162,3 +171,23 @@ def new_york() -> SessionCalendar:
         np.asarray(calendar.opens_nanos, dtype=np.int64),
         np.asarray(calendar.closes_nanos, dtype=np.int64),
     )
+
+
+@lru_cache(maxsize=1)
+def always_open() -> SessionCalendar:
+    """A market that never closes, such as that of coins: its sessions are New York's days.
+
+    They last from midnight to midnight there, 23 or 25 hours when clocks change, so that
+    `session_of` names the session of a moment here too. From 2009 to the end of next year.
+    """
+    first, end = date(FIRST_YEAR_OF_COINS, 1, 1), date(datetime.now(UTC).year + 2, 1, 1)
+    days = [first + timedelta(days=n) for n in range((end - first).days + 1)]
+    midnights = np.array([to_ns(_midnight(day)) for day in days], dtype=np.int64)
+    return SessionCalendar(
+        np.array(days[:-1], dtype="datetime64[D]"), midnights[:-1], midnights[1:]
+    )
+
+
+def _midnight(day: date) -> datetime:
+    """The first moment of a New York day."""
+    return datetime(day.year, day.month, day.day, tzinfo=EXCHANGE_TIME_ZONE).astimezone(UTC)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Literal
 
+from trader.core.flags import FlagCode
 from trader.core.trading import OrderIntent, Portfolio
 
 EvidenceKind = Literal[
@@ -42,39 +43,6 @@ class Decision(StrEnum):
 
     GO = "GO"
     NO_GO = "NO_GO"
-
-
-class FlagCode(StrEnum):
-    """Why a debate or the risk gate said no."""
-
-    DATA_INTEGRITY_FAILURE = "DATA_INTEGRITY_FAILURE"
-    STALE_DATA = "STALE_DATA"
-    UNVERIFIABLE_THESIS = "UNVERIFIABLE_THESIS"
-    CONTRADICTED_CLAIM = "CONTRADICTED_CLAIM"
-    INSUFFICIENT_EVIDENCE = "INSUFFICIENT_EVIDENCE"
-    INVALID_LEVELS = "INVALID_LEVELS"
-    REWARD_RISK_BELOW_MINIMUM = "REWARD_RISK_BELOW_MINIMUM"
-    NEGATIVE_EXPECTED_VALUE = "NEGATIVE_EXPECTED_VALUE"
-    POSITION_CAP = "POSITION_CAP"
-    MOMENTUM_TRAP_RISK = "MOMENTUM_TRAP_RISK"
-    LOW_CONFIDENCE = "LOW_CONFIDENCE"
-    NO_SIGNAL = "NO_SIGNAL"
-    INVALID_REPLY = "INVALID_REPLY"
-    ENDPOINT_FAILURE = "ENDPOINT_FAILURE"
-    INSUFFICIENT_CASH = "INSUFFICIENT_CASH"
-    POSITION_TOO_SMALL = "POSITION_TOO_SMALL"
-    LEVELS_NOT_FROM_DATA = "LEVELS_NOT_FROM_DATA"
-    NOT_A_GO = "NOT_A_GO"
-    TIMED_OUT = "TIMED_OUT"
-    REFUSED_REPLY = "REFUSED_REPLY"
-    TRUNCATED_REPLY = "TRUNCATED_REPLY"
-    OTHER_ISSUER = "OTHER_ISSUER"
-    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
-    NOT_CONVERGED = "NOT_CONVERGED"
-    ARBITRATOR_AGAINST = "ARBITRATOR_AGAINST"
-    FOREIGN_TEXT_AGAINST = "FOREIGN_TEXT_AGAINST"
-    NOT_APPROVED = "NOT_APPROVED"
-    APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +294,43 @@ def debater_words(debater: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What lies behind an account at a decision: its guards, its recent past, its activity.
+
+    Ages count sessions up to the one in which the entry would be filled: 0 is that session itself,
+    1 the one before.
+
+    blocks             controls in force, a blocked account, a book that was not reconciled
+    symbol_stop_age    of this symbol's newest stop; None: none that could matter
+    stop_ages          of every recent stop, newest first
+    drawdown           the deepest fall of equity since its highest, a fraction, without transfers
+    drawdown_age       of the session that reached it; None while there was no fall
+    positions          symbols held or being bought
+    opens_position     whether this symbol is not among them
+    entries_in_minute  entries sent in the last minute
+    entry_value        USD of the entries of this session
+    session_equity     USD at the opening of this session
+    open_orders        orders that wait at the broker, legs included
+    quote_seconds      age of the newest price; None where the market is closed or simulated
+    clock_skew_seconds how far the broker's clock is from ours; None where time is simulated
+    """
+
+    blocks: tuple[RiskFlag, ...] = ()
+    symbol_stop_age: int | None = None
+    stop_ages: tuple[int, ...] = ()
+    drawdown: float = 0.0
+    drawdown_age: int | None = None
+    positions: int = 0
+    opens_position: bool = True
+    entries_in_minute: int = 0
+    entry_value: Decimal = Decimal(0)
+    session_equity: Decimal = Decimal(0)
+    open_orders: int = 0
+    quote_seconds: float | None = None
+    clock_skew_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RiskInputs:
     """Everything the risk gate looks at besides the verdict, computed from data and account.
 
@@ -344,6 +349,7 @@ class RiskInputs:
     open_buy_value: Decimal
     open_buy_value_symbol: Decimal
     targets: tuple[float, ...]  # USD per share; the levels that a verdict may aim at
+    circumstances: Circumstances = Circumstances()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +358,7 @@ class RiskDecision:
 
     approved: bool
     reasons: tuple[RiskFlag, ...]
-    quantity: int  # whole shares
+    quantity: Decimal  # whole shares, or parts of one to nine decimals
     weight_after: float  # of equity in this symbol, worst case
     limits: Mapping[str, float]
 

@@ -6,6 +6,7 @@ TraderError
 ├── OrderRefusedError     the gate or the broker said no; never retried
 ├── EndpointError         an outside service failed; retried with backoff where that is safe
 │   ├── TimedOutError     it did not answer before the deadline
+│   ├── RateLimitedError  it asked us to wait; nothing was done
 │   ├── RefusedReplyError a model declined to answer
 │   └── CutReplyError     a model's reply ended before it was whole
 ├── RecordingError        a reply was to come from the recordings and is not there
@@ -61,6 +62,17 @@ class EndpointError(TraderError):
 
 class TimedOutError(EndpointError):
     """An outside service did not answer before the deadline."""
+
+
+class RateLimitedError(EndpointError):
+    """An outside service has had too many requests; it did nothing, and may be asked again later.
+
+    retry_seconds  how long it wants to be left alone, where it said so
+    """
+
+    def __init__(self, message: str, *, retry_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
 
 
 class RefusedReplyError(EndpointError):

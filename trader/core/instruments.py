@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from trader.core.decision import Instrument
 
 _NASDAQ, _NYSE, _ARCA = "NASDAQ", "NYSE", "NYSE Arca"
@@ -66,6 +68,36 @@ KNOWN: dict[str, tuple[str, str]] = {  # symbol -> name, exchange
     "WMT": ("Walmart", _NYSE),
     "XOM": ("Exxon Mobil", _NYSE),
 }
+
+
+COIN_CURRENCIES = ("USDT", "USDC", "USD", "BTC")  # what a coin is priced in
+LONGEST_TICKER = 5  # letters of a share; a longer word that ends in a currency is a pair of coins
+SHARE_CLASS = re.compile(r"([A-Z]{1,5})[-.]([A-Z])")  # BRK-B, written BRK.B here
+
+
+def standard_symbol(symbol: str, *, asset_class: str | None = None) -> str:
+    """The one spelling used in this product: BRK.B for a share, BTC/USD for a pair of coins.
+
+    Brokers and charts also write BRK-B, BTCUSD and BTC-USD.
+    asset_class  what the broker says that it is ("crypto", "us_equity"); without a word of it a
+                 name is a pair when it is longer than a ticker and ends in a currency
+    """
+    name = symbol.strip().upper()
+    if "/" in name or asset_class not in (None, "", "crypto"):
+        return name
+    share = SHARE_CLASS.fullmatch(name)
+    if share and asset_class != "crypto":
+        return f"{share[1]}.{share[2]}"
+    for currency in COIN_CURRENCIES:
+        coin = name.removesuffix(currency).removesuffix("-")
+        if coin not in ("", name) and (asset_class == "crypto" or len(name) > LONGEST_TICKER):
+            return f"{coin}/{currency}"
+    return name
+
+
+def is_crypto(symbol: str) -> bool:
+    """Whether `symbol` is a pair such as BTC/USD, which trades at any hour and in parts."""
+    return "/" in symbol
 
 
 def instrument_of(symbol: str) -> Instrument:

@@ -29,11 +29,19 @@ from trader.core.decision import (
 )
 from trader.core.market import BarSeries, Timeframe
 from trader.core.past import PastQuestion
-from trader.core.trading import Fill, Order, OrderIntent, Portfolio
+from trader.core.trading import (
+    AccountState,
+    Activity,
+    Fill,
+    MarketClock,
+    Order,
+    OrderIntent,
+    Portfolio,
+)
 
 
 class MarketData(Protocol):
-    """Bars of a market. Implementations: sample, synthetic, csv."""
+    """Bars of a market. Implementations: sample, synthetic, csv, alpaca."""
 
     @property
     def name(self) -> str:
@@ -45,7 +53,8 @@ class MarketData(Protocol):
     def bars(self, symbol: str, timeframe: Timeframe, until: datetime | None = None) -> BarSeries:
         """Sound bars of `symbol` that were complete at `until` (all bars when None).
 
-        Raises DataIntegrityError for an unknown symbol and for bars that must not be traded on.
+        Raises DataIntegrityError for an unknown symbol and for bars that must not be traded on,
+        EndpointError where a service cannot be asked and nothing is kept of it.
         """
 
 
@@ -71,11 +80,50 @@ class Broker(Protocol):
     def orders(self, *, open_only: bool = True) -> tuple[Order, ...]:
         """Orders with their legs nested, oldest first; a waiting (`held`) leg counts as open."""
 
+    def order_by_id(self, order_id: str) -> Order | None:
+        """The order with the broker's own id and its legs, or None where there is none."""
+
+    def replace(
+        self,
+        order_id: str,
+        *,
+        client_order_id: str,
+        quantity: Decimal | None = None,
+        limit_price: Decimal | None = None,
+        stop_price: Decimal | None = None,
+    ) -> Order:
+        """Put another order in the place of an open one; the new order, with its own id.
+
+        OrderRefusedError when the broker says no, for instance because it has just been filled.
+        """
+
     def cancel(self, order_id: str) -> None:
         """Ask for cancellation; an order that is already final is not an error."""
 
+    def account(self) -> AccountState:
+        """The account itself."""
+
+    def clock(self) -> MarketClock:
+        """The broker's clock."""
+
+    def activities(self, after: str | None = None) -> tuple[Activity, ...]:
+        """What moved cash or shares besides fills, oldest first, after the activity `after` only.
+
+        A split's `quantity` is the shares it added.
+        """
+
     def fills(self, after: str | None = None) -> tuple[Fill, ...]:
         """Fills in the order they happened, those after the execution id `after` only."""
+
+
+class TradingHalt(Protocol):
+    """Whether anything may be bought. Persisted by the ledger; asked by the gate and the broker."""
+
+    def blocked(self, symbol: str) -> str:
+        """Why no order that opens or adds to a position in `symbol` may be sent; empty if it may.
+
+        Exits, cancels and protective orders are never asked about.
+        """
 
 
 class SimulatedMarket(Protocol):
@@ -255,15 +303,15 @@ class DebateEvent:
 DebateListener = Callable[[DebateEvent], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Approvals:
-    """What becomes of GOs that wait for a person.
+    """What becomes of GOs that wait for a person; whoever runs the slots changes it between them.
 
     answers     cycle id -> answer
     unanswered  what an older request without an answer comes to: `expired`, or it goes on waiting
     """
 
-    answers: Mapping[str, Answer] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
     unanswered: Literal["expired", "waits"] = "expired"
 
     def answer(self, cycle_id: str) -> Answer | None:

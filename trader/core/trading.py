@@ -26,6 +26,8 @@ class OrderType(StrEnum):
     MARKET = "market"
     LIMIT = "limit"
     STOP = "stop"
+    STOP_LIMIT = "stop_limit"
+    TRAILING_STOP = "trailing_stop"
 
 
 class OrderClass(StrEnum):
@@ -41,10 +43,14 @@ class OrderClass(StrEnum):
 
 
 class TimeInForce(StrEnum):
-    """How long an order lives."""
+    """How long an order lives: a session, until canceled, or only at one moment."""
 
     DAY = "day"
     GTC = "gtc"
+    OPG = "opg"  # at the opening
+    CLS = "cls"  # at the close
+    IOC = "ioc"  # at once, what is left is canceled
+    FOK = "fok"  # at once and whole, or not at all
 
 
 class OrderStatus(StrEnum):
@@ -125,7 +131,8 @@ class OrderIntent:
     """What plain code wants done, before anyone is told.
 
     order_class BRACKET needs take_profit_price and stop_loss_price, OTO needs stop_loss_price, OCO
-    both (and trades against a position). Prices in USD per share, quantity in shares.
+    both (and trades against a position). A STOP_LIMIT order has a stop_price and a limit_price.
+    Prices in USD per share, quantity in shares, parts of a share included.
     """
 
     client_order_id: str  # derived from the decision, so that sending twice cannot trade twice
@@ -161,6 +168,7 @@ class Order:
     submitted_at: datetime
     filled_at: datetime | None
     legs: tuple[Order, ...] = ()
+    replaced_by: str | None = None  # id of the order that took its place
 
     @property
     def open_quantity(self) -> Decimal:
@@ -185,6 +193,60 @@ class Fill:
     price: Decimal  # USD per share, slippage included
     fee: Decimal  # USD for the whole fill
     filled_at: datetime
+
+
+class ActivityKind(StrEnum):
+    """What moves cash or shares besides fills."""
+
+    DIVIDEND = "dividend"
+    SPLIT = "split"
+    FEE = "fee"
+    TRANSFER = "transfer"  # money paid in or out, a paper account topped up
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """Cash or shares that came or went without a fill.
+
+    activity_id  the broker's; the same activity always has the same one
+    amount       USD, negative when it was paid
+    quantity     shares that were added, negative when they were taken; 0 where none moved
+    """
+
+    activity_id: str
+    kind: ActivityKind
+    symbol: str | None
+    amount: Decimal
+    quantity: Decimal
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountState:
+    """The account itself: who it is, what it may do, what it is worth.
+
+    account_id     another one means another account, for instance one that was reset
+    blocked        why it may not trade; empty when it may
+    last_equity    USD at the close of the session before
+    """
+
+    account_id: str
+    blocked: str
+    cash: Decimal
+    equity: Decimal
+    last_equity: Decimal
+    buying_power: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarketClock:
+    """The broker's clock; times are UTC."""
+
+    now: datetime
+    is_open: bool
+    next_open: datetime
+    next_close: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from trader.pipeline.evidence import AccountView, gather
 from trader.pipeline.freshness import bars_behind
 from trader.pipeline.history import BarHistory
 from trader.pipeline.levels import entry_levels, track_record
-from trader.pipeline.slots import PERIODS_PER_YEAR, Slot
+from trader.pipeline.slots import Slot, bars_per_year
 from trader.risk.gate import RiskLimits
 
 
@@ -125,7 +125,7 @@ class Candidates:
             indicators=settings.indicators,
             limits=settings.limits,
             kernels=self._kernels,
-            periods_per_year=PERIODS_PER_YEAR[settings.timeframe],
+            periods_per_year=bars_per_year(self._calendar, settings.timeframe),
         )
         return Prepared(
             cycle_id=cycle_id(settings.run_id, signal.bar_at, signal.symbol, signal.strategy),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-
-import numpy as np
 
 from strategies.kernels.dispatch import KernelSet
 from trader.core.canonical import from_primitive
@@ -19,26 +17,27 @@ from trader.core.errors import (
     EndpointError,
     OrderRefusedError,
 )
-from trader.core.market import BarSeries, from_ns, to_ns
+from trader.core.market import BarSeries, from_ns
 from trader.core.ports import Broker, Crossings, Deliberation, MarketData, SimulatedMarket, Strategy
-from trader.core.trading import Order, Portfolio, Side, money
-from trader.ledger.book import BookedFill, Trade
+from trader.core.trading import Order, Portfolio, money
+from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.orders.manager import OrderManager
-from trader.orders.protection import exit_waits, unprotected
+from trader.orders.reconciliation import Comparison
 from trader.pipeline.candidates import (
     Candidates,
     CycleSettings,
     Prepared,
-    bar_of,
     fired_bar,
     still_holds,
     strategy_of,
 )
+from trader.pipeline.circumstances import AccountWatch
 from trader.pipeline.evidence import AccountView
+from trader.pipeline.exits import Exits
 from trader.pipeline.freshness import newest_expected, unfit
-from trader.pipeline.intents import order_intent, reserved_by_symbol
-from trader.pipeline.records import Exit, Skipped, SlotRecord
+from trader.pipeline.intents import exit_levels, order_intent, reserved_by_symbol
+from trader.pipeline.records import Skipped, SlotRecord
 from trader.pipeline.slots import Slot
 from trader.risk.gate import CASH_COLLAR, review
 
@@ -74,10 +73,11 @@ class Cycle:
         orders: OrderManager,
         ledger: Ledger,
         kernels: KernelSet,
+        watch: AccountWatch,
     ) -> None:
         self._settings, self._data, self._calendar = settings, data, calendar
         self._deliberation, self._broker, self._market = deliberation, broker, market
-        self._orders, self._ledger = orders, ledger
+        self._orders, self._ledger, self._watch = orders, ledger, watch
         self.candidates = Candidates(
             settings=settings,
             calendar=calendar,
@@ -85,6 +85,7 @@ class Cycle:
             enabled=settings.strategies,
             kernels=kernels,
         )
+        self._exits = Exits(orders, self.candidates)
 
     @property
     def run_id(self) -> str:
@@ -99,31 +100,37 @@ class Cycle:
         """
         if self._market is not None:
             self._market.advance(slot.as_of)
-        resolved = self._orders.resolve(slot.as_of)
-        self._orders.collect_fills()
-        portfolio = self._broker.portfolio()
-        self._orders.journal.book.require_agreement(portfolio)
-        live = _flat(self._broker.orders())
+        try:
+            compared = self._orders.reconcile(slot.as_of)
+        except EndpointError:  # nothing new then, but what is to be left is left
+            self._exits.leave_unseen(slot, self._bars(slot)[0])
+            raise
+        portfolio, live = compared.portfolio, compared.live
+        halt = self._watch.look(portfolio, slot.as_of)
+        self._watch.remember(portfolio, slot.session)
         expired = self._orders.expire_entries(slot.as_of, live)
-        protected, naked = self._protect(slot, live)
-        if expired or protected:
-            live = _flat(self._broker.orders())
+        if halt is not None or expired:
+            compared = replace(compared, live=self._orders.open_orders())
+        looked_after = [self._orders.protect(compared, slot.as_of)]
+        if looked_after[0].changed:
+            compared = replace(compared, live=self._orders.open_orders())
+        live = compared.live
         bars, closes, refused = self._bars(slot)
-        exits = self._exits(slot, bars, live)
+        exits = self._exits.leave(slot, bars, live, compared.holdings)
         if any(leave.problem for leave in exits):  # its legs are canceled and its sale is not there
-            again, still = self._protect(slot, _flat(self._broker.orders()))
-            protected, naked = (*protected, *again), naked | still
+            compared = replace(compared, live=self._orders.open_orders())
+            looked_after.append(self._orders.protect(compared, slot.as_of))
         fired = {
             (symbol, name): strategy.crossings(bars[symbol])
             for symbol in self._settings.symbols
             if symbol in bars
             for name, strategy in self.candidates.strategies.items()
         }
-        waiting = reserved_by_symbol(live, closes)
+        waiting = reserved_by_symbol(live, closes, self._orders.journal.unresolved())
         prepared, skipped, decided = self._candidates(
             slot, bars, fired, portfolio=portfolio, live=live, waiting=waiting
         )
-        cycles = self._enter(prepared, portfolio, waiting)
+        cycles = self._enter(prepared, compared, waiting)
         fills = self._fills()
         taken = (*decided, *(cycle.cycle_id for cycle in cycles))
         record = SlotRecord(
@@ -137,9 +144,13 @@ class Cycle:
             fills=tuple(booked.fill.execution_id for booked in fills),
             exits=exits,
             refused=refused,
-            resolved=resolved,
-            protected=protected,
-            naked=naked,
+            resolved=compared.resolved,
+            protected=tuple(key for done in looked_after for key in done.placed),
+            naked={key: why for done in looked_after for key, why in done.naked.items()},
+            emergencies={
+                key: why for done in looked_after for key, why in done.emergencies.items()
+            },
+            problem=compared.problem,
             expired=expired,
             skipped=skipped,
             cycles=taken,
@@ -159,17 +170,6 @@ class Cycle:
     def _refusals(self, taken: Sequence[str]) -> dict[str, str]:
         outcomes = {key: self._orders.journal.outcome_of_entry(key) for key in taken}
         return {key: found.refusal for key, found in outcomes.items() if found and found.refusal}
-
-    def _protect(self, slot: Slot, live: Sequence[Order]) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Give every trade that lost its stop a new one: those that got it, those that did not."""
-        found, naked = [], {}
-        for trade, stop in unprotected(self._orders.journal, live):
-            try:
-                self._orders.protect(trade, stop, slot.as_of)
-                found.append(trade.trade_id)
-            except (OrderRefusedError, EndpointError) as exc:
-                naked[trade.trade_id] = str(exc)  # exits go on; the next slot tries again
-        return tuple(found), naked
 
     def _bars(self, slot: Slot) -> tuple[dict[str, BarSeries], dict[str, float], dict[str, str]]:
         """Bars fit for a decision, the last close known of every symbol, and the refused symbols.
@@ -192,51 +192,6 @@ class Cycle:
             else:
                 found[symbol] = series
         return found, closes, refused
-
-    def _exits(
-        self, slot: Slot, bars: dict[str, BarSeries], live: Sequence[Order]
-    ) -> tuple[Exit, ...]:
-        """Sell at the next open whatever its strategy has wanted to leave since it was entered.
-
-        Nobody is asked. A sale that was refused, or expired, or was cut short is tried again, and a
-        strategy that looks for no more entries still leaves what it bought.
-        """
-        journal = self._orders.journal
-        exits = []
-        for trade in journal.book.open_trades():
-            series = bars.get(trade.symbol)
-            strategy = self.candidates.known.get(strategy_of(trade.trade_id))
-            if series is None or strategy is None:
-                continue
-            first = int(series.timestamp.searchsorted(to_ns(bar_of(trade.trade_id)), side="right"))
-            wanted = np.flatnonzero(strategy.crossings(series).exit[first:])
-            waits = exit_waits(journal, trade, live)
-            sent = [
-                item.intent.client_order_id
-                for item in journal.of_trade(trade.trade_id, "exit")
-                if item.as_of == slot.as_of
-            ]
-            if not wanted.size or (waits and not sent):
-                continue
-            key, problem = (sent[-1], "") if waits else self._leave(trade, live, slot)
-            exits.append(
-                Exit(
-                    trade_id=trade.trade_id,
-                    symbol=trade.symbol,
-                    strategy=strategy.name,
-                    reason=strategy.reason(series, first + int(wanted[-1])),
-                    client_order_id=key,
-                    problem=problem,
-                )
-            )
-        return tuple(exits)
-
-    def _leave(self, trade: Trade, live: Sequence[Order], slot: Slot) -> tuple[str, str]:
-        """The client order id of the sale, or the reason why there is none."""
-        try:
-            return self._orders.leave(trade, live, slot.as_of).client_order_id, ""
-        except (OrderRefusedError, EndpointError) as exc:
-            return "", str(exc)
 
     def _candidates(
         self,
@@ -290,21 +245,15 @@ class Cycle:
 
     def _holds(self, symbol: str, strategy: str, live: Sequence[Order]) -> bool:
         """Whether this strategy already has shares, or a buy on its way, in this symbol."""
-        journal = self._orders.journal
-        if any(strategy_of(held.trade_id) == strategy for held in journal.book.open_trades(symbol)):
-            return True
-        waiting = {order.client_order_id for order in live if order.side is Side.BUY}
         return any(
-            item.intent.client_order_id in waiting
-            and item.intent.symbol == symbol
-            and strategy_of(item.trade_id) == strategy
-            for item in journal.intents.values()
+            strategy_of(trade_id) == strategy
+            for trade_id in self._orders.holds_or_buys(symbol, live)
         )
 
     def _enter(
         self,
         prepared: Sequence[Prepared],
-        portfolio: Portfolio,
+        compared: Comparison,
         waiting: dict[str, Decimal],
     ) -> tuple[CycleRecord, ...]:
         """Debate every candidate, then spend the cash on the best first.
@@ -317,7 +266,7 @@ class Cycle:
         # Every decision of the slot and its intents are known together or not at all: a run that
         # dies here is repeated from the same account, and one that dies later only has to send.
         with self._ledger.transaction():
-            records = tuple(self._decide(item, debate, portfolio, waiting) for item, debate in held)
+            records = tuple(self._decide(item, debate, compared, waiting) for item, debate in held)
         for record in records:
             if record.intent is not None:
                 # a refusal is in the journal now; an unknown outcome is settled by `resolve`
@@ -345,7 +294,11 @@ class Cycle:
         return held
 
     def _decide(
-        self, item: Prepared, debate: Debate, portfolio: Portfolio, waiting: dict[str, Decimal]
+        self,
+        item: Prepared,
+        debate: Debate,
+        compared: Comparison,
+        waiting: dict[str, Decimal],
     ) -> CycleRecord:
         """Gate and record. waiting: USD of open buys by symbol; grows with each buy."""
         settings, series, symbol = self._settings, item.bars, item.bars.symbol
@@ -358,13 +311,21 @@ class Cycle:
             close=float(series.close[-1]),
             atr=item.atr,
             atr_multiple=settings.atr_multiple,
-            portfolio=portfolio,
+            portfolio=compared.portfolio,
             open_buy_value=sum(waiting.values(), Decimal(0)),
             open_buy_value_symbol=waiting.get(symbol, Decimal(0)),
             targets=tuple(
                 fact.value
                 for fact in item.evidence
                 if fact.name.startswith("target_") and fact.value is not None
+            ),
+            circumstances=self._watch.of(
+                symbol,
+                at=as_of,
+                portfolio=compared.portfolio,
+                buying=waiting,
+                live=compared.live,
+                problem=compared.problem,
             ),
         )
         risk = review(
@@ -392,7 +353,15 @@ class Cycle:
         )
         self._ledger.append("cycle", item.cycle_id, record)
         if intent is not None:
-            self._orders.write(intent, trade_id=item.cycle_id, purpose="entry", as_of=as_of)
+            stop, target = exit_levels(symbol, debate.verdict)
+            self._orders.write(
+                intent,
+                trade_id=item.cycle_id,
+                purpose="entry",
+                as_of=as_of,
+                stop_price=stop,
+                target_price=target,
+            )
             cost = intent.quantity * money(item.candidate.entry_price) * CASH_COLLAR
             waiting[symbol] = waiting.get(symbol, Decimal(0)) + cost
         return record
@@ -407,7 +376,3 @@ def _rank(item: Prepared, debate: Debate) -> tuple[bool, float, str, str]:
 
 def _closes(bars: dict[str, BarSeries]) -> dict[str, float]:
     return {symbol: float(series.close[-1]) for symbol, series in bars.items()}
-
-
-def _flat(orders: Sequence[Order]) -> tuple[Order, ...]:
-    return tuple(order for parent in orders for order in parent.with_legs())

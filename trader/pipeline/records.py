@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -41,6 +41,8 @@ class SlotRecord:
     protected  trades that had lost their stop and got a new one
     naked      trades without a stop although one was tried -> the broker's words
     expired    client order ids of entries whose one bar never came, canceled
+    emergencies  trades sold at market because no stop could stand -> why
+    problem    why nothing could be bought, where broker and ledger could not be compared or differ
     cycles     ids of the decisions taken
     refusals   cycle id -> the broker's words, where it refused the order
     """
@@ -62,3 +64,5 @@ class SlotRecord:
     skipped: tuple[Skipped, ...]
     cycles: tuple[str, ...]
     refusals: Mapping[str, str]
+    emergencies: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""

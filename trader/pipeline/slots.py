@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from trader.core.clock import SessionCalendar
-from trader.core.market import Timeframe
+from trader.core.market import Timeframe, session_of
 
 HOURS_BETWEEN = timedelta(hours=2)
-PERIODS_PER_YEAR = {Timeframe.DAY: 252.0, Timeframe.HOUR: 1764.0}  # 252 sessions of 7 hourly bars
+HOUR = timedelta(hours=1)
+SESSIONS_PER_YEAR, DAYS_PER_YEAR = 252.0, 365.0  # of the NYSE, and of a market that never closes
+HOURLY_BARS, HOURLY_BARS_OF_A_DAY = 7.0, 24.0  # the last bar of a session is half an hour
+HOURLY_SLOTS, HOURLY_SLOTS_OF_A_DAY = 3.0, 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +22,22 @@ class Slot:
     session: date
     as_of: datetime
     since: datetime
+
+
+def bars_per_year(calendar: SessionCalendar, timeframe: Timeframe) -> float:
+    """Bars of this length in a year, which annualise what is measured bar by bar."""
+    hourly = HOURLY_BARS_OF_A_DAY if calendar.never_closes else HOURLY_BARS
+    return _sessions_per_year(calendar) * (1.0 if timeframe is Timeframe.DAY else hourly)
+
+
+def slots_per_year(calendar: SessionCalendar, timeframe: Timeframe) -> float:
+    """Slots in a year, which annualise what is measured slot by slot, as equity is."""
+    hourly = HOURLY_SLOTS_OF_A_DAY if calendar.never_closes else HOURLY_SLOTS
+    return _sessions_per_year(calendar) * (1.0 if timeframe is Timeframe.DAY else hourly)
+
+
+def _sessions_per_year(calendar: SessionCalendar) -> float:
+    return DAYS_PER_YEAR if calendar.never_closes else SESSIONS_PER_YEAR
 
 
 def slot_times(calendar: SessionCalendar, timeframe: Timeframe, session: date) -> list[datetime]:
@@ -51,9 +70,36 @@ def slots_between(
 
 def next_slot(calendar: SessionCalendar, timeframe: Timeframe, after: datetime) -> Slot:
     """The first slot later than `after`."""
-    session = calendar.at_or_after(after.date())
+    session = calendar.at_or_after(session_of(after))
     while True:
         for slot in slots_between(calendar, timeframe, session, session):
             if slot.as_of > after:
                 return slot
         session = calendar.next(session)
+
+
+def newest_slot(calendar: SessionCalendar, timeframe: Timeframe, at: datetime) -> Slot | None:
+    """The newest slot whose moment has come at `at`, while a decision may still be based on it.
+
+    None from `usable_until` on.
+    """
+    session = calendar.at_or_after(at.date() - timedelta(days=10))
+    newest: Slot | None = None
+    for slot in slots_between(calendar, timeframe, session, calendar.at_or_after(at.date())):
+        if slot.as_of <= at:
+            newest = slot
+    if newest is None or at >= usable_until(calendar, timeframe, newest):
+        return None
+    return newest
+
+
+def usable_until(calendar: SessionCalendar, timeframe: Timeframe, slot: Slot) -> datetime:
+    """From when on no decision may be based on a slot: what it orders could have traded by then.
+
+    A daily slot ends with the next opening, an hourly one after an hour or with the session; where
+    the market never closes, both end after an hour.
+    """
+    following = calendar.open(calendar.next(slot.session))
+    if following == slot.as_of:
+        return slot.as_of + HOUR
+    return following if timeframe is Timeframe.DAY else min(slot.as_of + HOUR, following)

@@ -41,7 +41,7 @@ class TradeRow:
     trade_id: str  # cycle id of the debate that opened it
     symbol: str
     strategy: str
-    quantity: int
+    quantity: float
     entered_at: datetime
     entry_price: float
     why_entered: str
@@ -138,7 +138,7 @@ class ShadowTrade:
     decision: Decision
     confidence: float
     flags: tuple[str, ...]
-    quantity: int
+    quantity: float
     entered_at: datetime
     entry_price: float
     stop_price: float

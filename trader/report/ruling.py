@@ -9,7 +9,17 @@ from trader.report.contents import TradeRow
 from trader.report.facts import DebateView, references
 from trader.report.markup import Html, join, pairs, table, tag
 from trader.report.rounds import weighing_section
-from trader.report.wording import MISSING, absent, coloured, counted, number, percent, plain, price
+from trader.report.wording import (
+    MISSING,
+    absent,
+    coloured,
+    counted,
+    number,
+    percent,
+    plain,
+    price,
+    shares,
+)
 
 APPROVALS = {
     "approved": "A person approved it.",
@@ -101,8 +111,8 @@ def gate_section(view: DebateView, facts: dict[str, Evidence]) -> Html:
         answer: str = tag(
             "p",
             tag("b", "Approved", class_="pass"),
-            f": {counted(risk.quantity, 'share')}, {percent(risk.weight_after, 1)} of equity in "
-            f"{cycle.symbol} afterwards.",
+            f": {shares(risk.quantity)} share{'' if risk.quantity == 1 else 's'}, "
+            f"{percent(risk.weight_after, 1)} of equity in {cycle.symbol} afterwards.",
         )
     else:
         answer = tag("p", tag("b", "Refused", class_="fail"), ", no share may be bought.")
@@ -134,7 +144,7 @@ def order_section(view: DebateView) -> Html:
         body = pairs(
             [
                 ("Client order id", tag("code", intent.client_order_id)),
-                ("Order", f"{kind}, {number(float(intent.quantity), 0)} {intent.symbol}"),
+                ("Order", f"{kind}, {shares(intent.quantity)} {intent.symbol}"),
                 *(
                     (name, f"{price(float(level))} USD" if level is not None else absent("not set"))
                     for name, level in levels

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from trader.core.decision import CycleRecord, Decision, debater_words
+from trader.core.flags import FLAG_WORDS
 from trader.core.metrics import (
     MINIMUM_PERIODS_FOR_ANNUAL,
     MINIMUM_RETURNS_FOR_SHARPE,
@@ -22,6 +23,7 @@ from trader.report.wording import (
     percent,
     plain,
     price,
+    shares,
     stamp,
 )
 
@@ -91,7 +93,7 @@ def results(contents: ReportContents) -> Html:
         for name in MEASURES
     )
     caption = (
-        f"The same bars, money and costs; Sharpe over {contents.periods_per_year:,.0f} bars a year"
+        f"The same bars, money and costs; Sharpe over {contents.periods_per_year:,.0f} slots a year"
     )
     return join(
         (
@@ -200,6 +202,7 @@ def funnel(contents: ReportContents) -> Html:
         "div",
         table("From bars to fills", ("Step", "#Count", "Share", "Of these"), rows, class_="funnel"),
         _vetoes(seen, contents.cycles),
+        _gate(seen),
         _nearest(contents),
         class_="funnels",
     )
@@ -243,6 +246,28 @@ def _vetoes(seen: Funnel, cycles: tuple[CycleRecord, ...]) -> Html:
     return table(
         f"Rules that failed, of {counted(seen.debates, 'debate')}; one debate can fail several",
         ("Rule", "#Debates", "Share"),
+        rows,
+        class_="vetoes",
+    )
+
+
+def _gate(seen: Funnel) -> Html:
+    """Why the risk gate refused what the debate had allowed; nothing where it refused nothing."""
+    if not seen.gate_refusals:
+        return Html("")
+    words = {str(code): meaning for code, meaning in FLAG_WORDS.items()}
+    rows = (
+        tag(
+            "tr",
+            tag("th", words.get(code, ""), tag("small", tag("code", code)), scope="row"),
+            tag("td", f"{count:,}", class_="n"),
+            tag("td", _bar(count, max(seen.go, count)), class_="bar-cell"),
+        )
+        for code, count in _largest_first(seen.gate_refusals)
+    )
+    return table(
+        f"Refused by the risk gate, of {seen.go:,} GO; the first reason counts",
+        ("Reason", "#GO", "Share"),
         rows,
         class_="vetoes",
     )
@@ -305,7 +330,7 @@ def _trade(trade: TradeRow, debated: set[str], *, with_time: bool) -> Html:
     return tag(
         "tr",
         tag("th", trade.symbol, tag("small", plain(trade.strategy)), scope="row"),
-        tag("td", f"{trade.quantity:,}", class_="n", data_label="Shares"),
+        tag("td", shares(trade.quantity), class_="n", data_label="Shares"),
         tag(
             "td",
             _at(trade.entered_at, trade.entry_price, with_time=with_time),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 from trader.core.decision import Evidence
 from trader.report.markup import Html, join, tag
@@ -88,6 +89,12 @@ def stamp(moment: datetime, *, with_time: bool) -> Html:
         datetime=f"{moment.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
         title=f"{minute(moment)} UTC",
     )
+
+
+def shares(quantity: float | Decimal) -> str:
+    """A number of shares: whole ones without decimals, parts with those they have."""
+    written = f"{quantity:,.9f}".rstrip("0").rstrip(".")
+    return written or "0"
 
 
 def plain(name: str) -> str:

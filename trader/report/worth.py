@@ -25,6 +25,7 @@ from trader.report.wording import (
     percent,
     plain,
     price,
+    shares,
     stamp,
 )
 
@@ -267,7 +268,7 @@ def _shadow(trade: ShadowTrade, debated: set[str], *, with_time: bool) -> Html:
     return tag(
         "tr",
         tag("th", trade.symbol, tag("small", plain(trade.strategy)), scope="row"),
-        tag("td", f"{trade.quantity:,}", class_="n", data_label="Shares"),
+        tag("td", shares(trade.quantity), class_="n", data_label="Shares"),
         tag("td", entered, tag("small", ", ".join(trade.flags)), data_label="Entered"),
         tag("td", left, tag("small", ", ".join(note for note in notes if note)), data_label="Left"),
         tag(

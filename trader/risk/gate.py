@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from trader.core.costs import Costs
-from trader.core.decision import Decision, FlagCode, RiskDecision, RiskFlag, RiskInputs, Verdict
+from trader.core.decision import Decision, RiskDecision, RiskFlag, RiskInputs, Verdict
 from trader.core.errors import OrderRefusedError
+from trader.core.flags import FlagCode
 from trader.core.trading import money, tick_down
-from trader.risk.sizing import affordable_shares, position_weight
+from trader.risk.protections import (
+    ProtectionLimits,
+    SafetyLimits,
+    protection_reasons,
+    safety_reasons,
+)
+from trader.risk.sizing import affordable_shares, lot_of, position_weight
 
 CASH_COLLAR = Decimal("1.04")  # a market buy may open above the close; Alpaca holds back as much
 HIGHEST_PRICE = 1e9  # USD; no share costs as much, so the number is broken
@@ -24,11 +31,17 @@ HARD_CAP = 0.15  # of equity in one symbol; configuration may only tighten it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskLimits:
-    """The limits in force; weights are fractions of equity."""
+    """The limits in force; weights are fractions of equity.
+
+    fractional  whether parts of a share may be bought; coins always are
+    """
 
     risk_per_trade: float = 0.01
     max_position_weight: float = 0.15
     min_reward_risk: float = 2.0
+    fractional: bool = False
+    protections: ProtectionLimits = field(default_factory=ProtectionLimits)
+    safety: SafetyLimits = field(default_factory=SafetyLimits)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.max_position_weight <= HARD_CAP:
@@ -51,9 +64,12 @@ def review(
         *_verdict_reasons(verdict, inputs, target_required=target_required),
         *_data_reasons(inputs),
     ]
+    if verdict.decision is Decision.GO:
+        reasons += safety_reasons(inputs.symbol, inputs.circumstances, limits.safety)
+        reasons += protection_reasons(inputs.symbol, inputs.circumstances, limits.protections)
     if not reasons:
         reasons += _level_reasons(verdict, inputs, limits, costs)
-    quantity = 0
+    quantity = Decimal(0)
     if not reasons:
         quantity, reasons = _size(inputs, limits, costs)
     return RiskDecision(
@@ -160,7 +176,7 @@ def _level_reasons(
     return []
 
 
-def _size(inputs: RiskInputs, limits: RiskLimits, costs: Costs) -> tuple[int, list[RiskFlag]]:
+def _size(inputs: RiskInputs, limits: RiskLimits, costs: Costs) -> tuple[Decimal, list[RiskFlag]]:
     if inputs.atr is None:
         raise ValueError("a size is computed only after the ATR was found to be there")
     portfolio = inputs.portfolio
@@ -172,40 +188,55 @@ def _size(inputs: RiskInputs, limits: RiskLimits, costs: Costs) -> tuple[int, li
             atr_multiple=inputs.atr_multiple,
         )
     except OrderRefusedError as exc:
-        return 0, [_refuse(FlagCode.DATA_INTEGRITY_FAILURE, f"{inputs.symbol}: {exc}")]
+        return Decimal(0), [_refuse(FlagCode.DATA_INTEGRITY_FAILURE, f"{inputs.symbol}: {exc}")]
     taken = portfolio.value_of(inputs.symbol) + inputs.open_buy_value_symbol
     room = money(limits.max_position_weight) * portfolio.equity - taken
     price = money(entry)
-    if not taken and affordable_shares(budget=room, price=price) < 1:
-        detail = (
-            f"{inputs.symbol}: {limits.max_position_weight:.0%} of {portfolio.equity:.2f} USD buys "
-            f"no share at {entry:.2f}"
+    lot = lot_of(inputs.symbol, fractional=limits.fractional)
+    least = f"less than {lot.least:g} USD" if lot.least else "no share"
+
+    def refused(code: FlagCode, detail: str) -> tuple[Decimal, list[RiskFlag]]:
+        return Decimal(0), [_refuse(code, f"{inputs.symbol}: {detail}")]
+
+    below_cap = affordable_shares(budget=room, price=price, lot=lot)
+    if not below_cap and not taken:
+        return refused(
+            FlagCode.POSITION_TOO_SMALL,
+            f"{limits.max_position_weight:.0%} of {portfolio.equity:.2f} USD buys {least} "
+            f"at {entry:.2f}",
         )
-        return 0, [_refuse(FlagCode.POSITION_TOO_SMALL, detail)]
-    if affordable_shares(budget=room, price=price) < 1:
-        detail = (
-            f"{inputs.symbol}: {taken / portfolio.equity:.1%} held or ordered leaves no share "
-            f"below the cap of {limits.max_position_weight:.0%}"
+    if not below_cap:
+        return refused(
+            FlagCode.POSITION_CAP,
+            f"{taken / portfolio.equity:.1%} held or ordered leaves {least} "
+            f"below the cap of {limits.max_position_weight:.0%}",
         )
-        return 0, [_refuse(FlagCode.POSITION_CAP, detail)]
-    quantity = affordable_shares(budget=min(money(wanted) * portfolio.equity, room), price=price)
-    if quantity < 1:
-        detail = (
-            f"{inputs.symbol}: {wanted:.2%} of {portfolio.equity:.2f} USD "
-            f"buys no share at {entry:.2f}"
+    sized = affordable_shares(budget=money(wanted) * portfolio.equity, price=price, lot=lot)
+    if not sized:
+        return refused(
+            FlagCode.POSITION_TOO_SMALL,
+            f"{wanted:.2%} of {portfolio.equity:.2f} USD buys {least} at {entry:.2f}",
         )
-        return 0, [_refuse(FlagCode.POSITION_TOO_SMALL, detail)]
     free = portfolio.cash - inputs.open_buy_value
-    payable = affordable_shares(budget=free, price=price * CASH_COLLAR, costs=costs)
-    if payable < 1:
-        detail = (
-            f"{inputs.symbol}: {free:.2f} USD of free cash pays no share at {entry:.2f} with costs"
+    payable = affordable_shares(budget=free, price=price * CASH_COLLAR, costs=costs, lot=lot)
+    if not payable:
+        return refused(
+            FlagCode.INSUFFICIENT_CASH,
+            f"{free:.2f} USD of free cash pays {least} at {entry:.2f} with costs",
         )
-        return 0, [_refuse(FlagCode.INSUFFICIENT_CASH, detail)]
-    return min(quantity, payable), []
+    quantity = min(below_cap, sized, payable)
+    opening = inputs.circumstances.session_equity or portfolio.equity
+    allowed = money(limits.safety.notional_per_day) * opening
+    if inputs.circumstances.entry_value + quantity * price > allowed:
+        return refused(
+            FlagCode.DAILY_NOTIONAL,
+            f"{quantity * price:.2f} USD on top of the session's "
+            f"{inputs.circumstances.entry_value:.2f} pass the {allowed:.2f} allowed",
+        )
+    return quantity, []
 
 
-def _weight_after(inputs: RiskInputs, quantity: int, costs: Costs) -> float:
+def _weight_after(inputs: RiskInputs, quantity: Decimal, costs: Costs) -> float:
     equity = inputs.portfolio.equity
     if equity <= 0 or not 0.0 < inputs.close < HIGHEST_PRICE:
         return 0.0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.trader.app.conftest import opened
-from trader.app import App, assembly, running
+from trader.app import App, assembly
+from trader.app.paper import PaperTrader
 from trader.core.decision import Decision, FlagCode
 from trader.core.errors import UsageError
 from trader.ledger.store import Ledger
@@ -98,7 +99,7 @@ def test_what_no_person_was_shown_does_not_expire(tmp_path, monkeypatch):
         raise Crash
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "_record_asked", die)
+        patched.setattr(PaperTrader, "_record_asked", die)
         with pytest.raises(Crash):
             asked(tmp_path)
     app = opened(tmp_path, *OPTIONS, "debate.approval=true")
@@ -116,7 +117,7 @@ def test_an_answer_that_was_not_told_any_more_stands(tmp_path, monkeypatch):
 
     app, (one, two) = asked(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(running, "_record_asked", die)
+        patched.setattr(PaperTrader, "_record_asked", die)
         with pytest.raises(Crash):
             app.answer_approval(one, approved=True)
     with pytest.raises(UsageError, match="cannot be rejected any more: it is approved"):
@@ -144,7 +145,7 @@ def test_a_finished_slot_leaves_no_checkpoint_of_whatever_run(tmp_path, monkeypa
         raise Crash
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "_record_asked", die)
+        patched.setattr(PaperTrader, "_record_asked", die)
         with pytest.raises(Crash):
             asked(tmp_path)
     assert kept(tmp_path) > 0

@@ -14,8 +14,9 @@ from agents.debate.checkpoints import Checkpoints
 from agents.debate.graph import DebateGraph
 from agents.debate.rules import DebateLimits
 from strategies.kernels.dispatch import kernels
-from trader.app.assembly import costs_of, open_account
+from trader.app.assembly import costs_of, embedded_broker, embedded_exchange, open_account
 from trader.app.debaters import Debaters
+from trader.broker.exchange.exchange import Exchange
 from trader.core.clock import new_york
 from trader.core.config import Config
 from trader.core.market import Timeframe
@@ -88,12 +89,24 @@ class FusedLedger(Ledger):
         return digest
 
 
+def market(folder: Path) -> Exchange:
+    return embedded_exchange(
+        CONFIG,
+        data=DATA,
+        calendar=CALENDAR,
+        start=SLOTS[0].since,
+        cash=Decimal(100_000),
+        database=folder / "exchange.db",
+    )
+
+
 def walk(folder: Path, fuse: Fuse):
     """What `trader run --paper --once` does until every slot is finished, as a new process."""
     ledger = FusedLedger(folder / "ledger.db")
     ledger.fuse = fuse
     done = sum(1 for _ in ledger.records("slot"))
     checkpoints = Checkpoints(folder / "checkpoints.db")
+    exchange = market(folder)
     account = open_account(
         CONFIG,
         run_id="paper-test",
@@ -112,8 +125,8 @@ def walk(folder: Path, fuse: Fuse):
             rounds=CONFIG.debate.rounds,
             checkpoints=checkpoints,
         ),
-        database=folder / "exchange.db",
-        wrap_broker=lambda inner: FusedBroker(inner, fuse),
+        exchange=exchange,
+        broker=FusedBroker(embedded_broker(exchange), fuse),
     )
     try:
         for slot in SLOTS[done:]:
@@ -139,7 +152,7 @@ def outcome(folder: Path) -> dict[str, object]:
         start=SLOTS[0].since,
         cash=Decimal(100_000),
         deliberation=Debaters(CONFIG).deliberation("debate"),
-        database=folder / "exchange.db",
+        exchange=market(folder),
     )
     ledger = again.ledger
     ledger.verify()

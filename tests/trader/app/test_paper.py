@@ -115,7 +115,8 @@ def test_the_journal_tells_each_kind_of_record(tmp_path):
     slots(tmp_path, 3)
     view = opened(tmp_path).journal(50)
     told = {line.kind: line.text for line in view.lines}
-    assert set(told) == {"run", "slot", "intent", "order", "fill", "cycle"}
+    kinds = {"run", "account", "opening", "slot", "intent", "order", "fill", "cycle"}
+    assert set(told) == kinds
     assert all(told.values())
     assert view.verified == len(view.lines)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from trader.broker.alpaca_broker import AlpacaBroker
 from trader.broker.exchange.exchange import Exchange
+from trader.broker.exchange.liquidity import Liquidity
 from trader.broker.session import embedded_client
 from trader.core.clock import new_york
 from trader.core.costs import Costs
@@ -35,11 +36,14 @@ class HandBars:
         timeframe: Timeframe = Timeframe.DAY,
         name: str = "hand",
         missing: dict[str, set[int]] | None = None,
+        volume: float | list[float] = 1e6,
     ) -> None:
         self._timeframe = timeframe
         self._name = name
         self._series = {
-            symbol: _series(symbol, bars, timeframe, name, (missing or {}).get(symbol, set()))
+            symbol: _series(
+                symbol, bars, timeframe, name, (missing or {}).get(symbol, set()), volume
+            )
             for symbol, bars in rows.items()
         }
 
@@ -58,7 +62,12 @@ class HandBars:
 
 
 def _series(
-    symbol: str, bars: list[Ohlc], timeframe: Timeframe, name: str, missing: set[int]
+    symbol: str,
+    bars: list[Ohlc],
+    timeframe: Timeframe,
+    name: str,
+    missing: set[int],
+    volume: float | list[float],
 ) -> BarSeries:
     opens, closes = CALENDAR.opens_ns(SESSIONS), CALENDAR.closes_ns(SESSIONS)
     if timeframe is Timeframe.HOUR:
@@ -80,7 +89,7 @@ def _series(
         high=prices[:, 1],
         low=prices[:, 2],
         close=prices[:, 3],
-        volume=np.full(len(kept), 1e6),
+        volume=np.broadcast_to(np.asarray(volume, dtype=np.float64), len(bars))[kept],
         source=name,
         adjustment="none",
     )
@@ -99,6 +108,7 @@ class Floor:
         start: datetime | None = None,
         data: HandBars | None = None,
         timeframe: Timeframe = Timeframe.DAY,
+        liquidity: Liquidity | None = None,
     ) -> None:
         self.data = data or HandBars(rows or {"AAPL": list(aapl)}, timeframe=timeframe)
         self.exchange = Exchange(
@@ -109,6 +119,7 @@ class Floor:
             cash=Decimal(cash),
             start=start or CALENDAR.close(SESSIONS[0]),
             database=database,
+            liquidity=liquidity,
         )
         self.client = embedded_client(self.exchange)
         self.broker = AlpacaBroker(self.client)
@@ -160,6 +171,18 @@ class Floor:
     def fills(self) -> list[tuple[str, Decimal]]:
         """(side, price) of every fill, in order."""
         return [(fill.side.value, fill.price) for fill in self.broker.fills()]
+
+    def events(self) -> list[str]:
+        """Every trade update so far, as "name client_order_id"."""
+        return [f"{one.name} {one.ticket.client_order_id}" for one in self.exchange.events(0)]
+
+    def raw(self, order_id: str) -> dict:
+        """An order as its JSON."""
+        return self.send("GET", f"/v2/orders/{order_id}?nested=true")[1]
+
+    def replace(self, order_id: str, **changes: object) -> tuple[int, dict]:
+        """PATCH /v2/orders/{id}."""
+        return self.send("PATCH", f"/v2/orders/{order_id}", changes)
 
     def last_fill(self) -> Fill:
         return self.broker.fills()[-1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +17,6 @@ from trader.broker.session import EMBEDDED_URL, guarded
 from trader.core.errors import EndpointError
 
 ROOT = Path(__file__).parents[3]
-SOURCES = sorted(
-    path
-    for package in ("trader", "agents", "strategies")
-    for path in (ROOT / package).rglob("*.py")
-)
-MAKER = ROOT / "trader" / "broker" / "session.py"
 
 
 @pytest.mark.parametrize(
@@ -105,27 +97,3 @@ def test_importing_the_maker_of_clients_loads_neither_alpaca_nor_pandas():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_no_other_module_makes_an_alpaca_client():
-    makers = set()
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                if re.fullmatch(r"(Trading|Broker|\w*HistoricalData|News|Screener)Client", name):
-                    makers.add(path)
-    assert makers == {MAKER}
-
-
-def test_no_source_can_ask_for_live_trading():
-    assert len(SOURCES) > 20
-    for path in SOURCES:
-        source = path.read_text(encoding="utf-8")
-        assert not re.search(r"(?<!paper-)\bapi\.alpaca\.markets", source), path
-        assert "TRADING_LIVE" not in source, path
-        assert "BrokerClient" not in source, path
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.keyword) and node.arg == "paper":
-                assert isinstance(node.value, ast.Constant), path
-                assert node.value.value is True, path

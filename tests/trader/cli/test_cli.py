@@ -55,7 +55,7 @@ def trader(*arguments: str, state: Path | None = None, env=None, stdin=subproces
         (("backtest", "--from", "2026-08-04", "--to", "2026-08-03"), 2, "before"),
         (("backtest", "--from", "2026-08-03", "--set", "risk.max_position_weight=15"), 3, "0.15"),
         (("run",), 2, "paper money is the only mode"),
-        (("run", "--paper"), 2, "--once"),
+        (("run", "--paper", "--once", "--speed", "0"), 2, "go with the schedule"),
         (("run", "--live"), 2, "--live"),
         (
             ("run", "--paper", "--once", "--set", "debate.mode=off"),

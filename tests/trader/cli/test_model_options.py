@@ -26,7 +26,7 @@ from tests.trader.cli.debates import (
     WEIGHING,
 )
 from tests.trader.cli.test_cli import FAST, trader
-from trader.app.running import RunResult
+from trader.app.paper import RunResult
 from trader.cli import account, output, study
 from trader.cli.main import app
 from trader.cli.options import Shared

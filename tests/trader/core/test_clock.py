@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trader.core.clock import SessionCalendar, SystemClock, new_york
+from trader.core.clock import SessionCalendar, SystemClock, always_open, new_york
 from trader.core.errors import DataIntegrityError
+from trader.core.market import session_of
 
 NEW_YORK = ZoneInfo("America/New_York")
 CALENDAR = new_york()
@@ -185,3 +186,26 @@ def test_at_or_after_is_the_first_session_not_before(day):
 
 def test_system_clock_tells_utc():
     assert SystemClock().now().utcoffset() == timedelta(0)
+
+
+def test_a_market_that_never_closes_has_every_day_of_new_york():
+    coins = always_open()
+    assert coins.never_closes
+    assert not CALENDAR.never_closes
+    assert not two_days().never_closes
+    year = coins.between(date(2024, 1, 1), date(2024, 12, 31))
+    assert len(year) == 366
+    assert new_york_time(coins.open(date(2024, 7, 4))) == "00:00"
+    assert coins.close(date(2024, 7, 4)) == coins.open(date(2024, 7, 5))
+    lengths = [coins.close(day) - coins.open(day) for day in year]
+    assert sorted(set(lengths)) == [timedelta(hours=23), timedelta(hours=24), timedelta(hours=25)]
+    assert year[lengths.index(timedelta(hours=23))] == date(2024, 3, 10)
+    assert year[lengths.index(timedelta(hours=25))] == date(2024, 11, 3)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.datetimes(datetime(2010, 1, 2), datetime(2026, 12, 1), timezones=st.just(UTC)))
+def test_the_session_of_a_moment_is_open_then_where_the_market_never_closes(moment):
+    coins = always_open()
+    assert coins.session_at(moment) == session_of(moment)
+    assert coins.open(session_of(moment)) <= moment < coins.close(session_of(moment))

@@ -67,7 +67,7 @@ def test_tickers_that_look_like_booleans_stay_text(tmp_path):
         (
             "[ aapl]",
             '1:12: symbols: "aapl" is no symbol; write capital letters, digits and dots, '
-            "as in BRK.B, did you mean AAPL?",
+            "as in BRK.B or BTC/USD, did you mean AAPL?",
         ),
         ("[ON, AAPL, ON]", '1:21: symbols: "ON" is listed twice; remove one'),
         ("[]", "1:1: symbols: the list is empty; name at least one or leave the setting out"),
@@ -75,7 +75,7 @@ def test_tickers_that_look_like_booleans_stay_text(tmp_path):
         (
             "\n  - AAPL\n  - ABCDEFGHIJK",
             '3:5: symbols: "ABCDEFGHIJK" is no symbol; write capital letters, digits and dots, '
-            "as in BRK.B",
+            "as in BRK.B or BTC/USD",
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_byte_order_mark_does_not_shift_positions(problems):
 
 def test_unknown_settings_without_a_likely_meaning_are_answered_with_what_is_known(problems):
     assert problems("market:\n  zzz: 1\n") == [
-        "config.yaml:2:3: market.zzz: unknown setting; known here: start"
+        "config.yaml:2:3: market.zzz: unknown setting; known here: start, seed, partial_fills, volume_share"
     ]
     assert problems("strategies: {parameters: {buy_and_hold: {sma_window: 3}}}\n") == [
         "config.yaml:1:42: strategies.parameters.buy_and_hold.sma_window: unknown setting here, "
@@ -216,12 +216,12 @@ def test_unknown_settings_without_a_likely_meaning_are_answered_with_what_is_kno
         ),
         (
             "data: {source: sampel}\n",
-            '1:8: data.source: "sampel" is none of sample, synthetic, csv:PATH, '
+            '1:8: data.source: "sampel" is none of sample, synthetic, alpaca, csv:PATH, '
             "did you mean sample?",
         ),
         (
             'data: {source: "csv:"}\n',
-            '1:8: data.source: "csv:" is none of sample, synthetic, csv:PATH',
+            '1:8: data.source: "csv:" is none of sample, synthetic, alpaca, csv:PATH',
         ),
         (
             "market: {start: 2026-02-30}\n",
@@ -268,7 +268,8 @@ def test_unknown_settings_without_a_likely_meaning_are_answered_with_what_is_kno
         (
             "profiles:\n  bold:\n    profiles: {}\n",
             "3:5: profiles.bold.profiles: unknown setting; known here: symbols, state_dir, data, "
-            "account, strategies, evidence, debate, models, risk, costs, market, kernels",
+            "account, strategies, evidence, debate, models, risk, safety, costs, broker, market, "
+            "daemon, kernels",
         ),
     ],
 )

@@ -163,5 +163,5 @@ def test_describing_names_every_setting_with_value_origin_and_meaning(tmp_path):
     assert by_name["risk.atr_window"][1:3] == (20, f"{tmp_path / 'c.yaml'}:2")
     assert by_name["debate.rounds"][1:3] == (2, "TRADER_DEBATE__ROUNDS")
     assert by_name["account.cash"][1:3] == (100_000.0, "default")
-    assert len(by_name) == len(lines) == 67
+    assert len(by_name) == len(lines) == 100
     assert all(line.description for line in lines)

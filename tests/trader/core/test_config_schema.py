@@ -69,6 +69,32 @@ def test_the_documented_defaults():
         "min_reward_risk": 2.0,
         "atr_window": 14,
         "atr_multiple": 2.0,
+        "fractional": False,
+        "protections": {
+            "cooldown_sessions": 1,
+            "stops": 6,
+            "stops_sessions": 10,
+            "drawdown": 0.15,
+            "drawdown_sessions": 60,
+            "lock_sessions": 5,
+            "max_positions": 20,
+        },
+    }
+    assert config.broker.model_dump() == {
+        "name": "embedded",
+        "base_url": None,
+        "key_id_variable": "APCA_API_KEY_ID",
+        "secret_key_variable": "APCA_API_SECRET_KEY",
+        "key_file": None,
+    }
+    assert config.safety.model_dump() == {
+        "daily_loss": 0.03,
+        "liquidate": False,
+        "orders_per_minute": 30,
+        "notional_per_day": 2.0,
+        "open_orders": 100,
+        "quote_seconds": 900.0,
+        "clock_skew_seconds": 2.0,
     }
     assert config.debate.model_dump() == {
         "mode": "rules",
@@ -124,13 +150,14 @@ def test_the_hashed_settings_are_all_that_can_change_a_decision():
     body = config_primitives(Config())
     assert "state_dir" not in body
     assert "kernels" not in body  # every backend equals the reference
-    assert body["market"] == {"start": "2026-07-01"}
+    assert body["market"]["start"] == "2026-07-01"
     assert json.loads(canonical_json(body)) == body
     names = {name.partition(".")[0] for name in (leaf.name for leaf in leaves())}
-    assert set(body) == names - {"state_dir", "kernels", "models"}
+    unread = {"state_dir", "kernels", "broker", "daemon"}  # where, when and how fast
+    assert set(body) == names - {*unread, "models"}
     assert "recording" not in body["debate"]  # asked for or read: the replies are the same
     models = config_primitives(Config.model_validate({"debate": {"mode": "llm"}}))
-    assert set(models) == names - {"state_dir", "kernels"}
+    assert set(models) == names - unread
 
 
 def test_the_hash_of_the_settings_does_not_depend_on_how_they_are_written(tmp_path):

@@ -41,7 +41,7 @@ def test_the_seed_reaches_the_synthetic_market_only(calendar):
 def test_any_other_word_is_refused_with_the_words_there_are(calendar, spec, hint):
     with pytest.raises(UsageError) as caught:
         open_data(spec, calendar, seed=1)
-    message = f"there is no market data {spec!r}; use sample, synthetic or csv:PATH"
+    message = f"there is no market data {spec!r}; use sample, synthetic, alpaca or csv:PATH"
     assert str(caught.value).startswith(message + hint)
 
 

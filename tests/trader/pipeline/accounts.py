@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from strategies.kernels.dispatch import kernels
 from tests.trader.pipeline.bars import HandData
-from trader.app.assembly import Account, open_account
+from trader.app.assembly import Account, embedded_broker, embedded_exchange, open_account
 from trader.app.debaters import Debaters
 from trader.core.clock import new_york
 from trader.core.config import Config
@@ -37,6 +37,16 @@ def account_over(
 ) -> Account:
     """An account that begins at the slot before `start`. sections: changes of the configuration."""
     config = Config.model_validate({"strategies": {"enabled": list(strategies)}, **sections})
+    exchange = broker = None
+    if wrap_broker is not None:
+        exchange = embedded_exchange(
+            config,
+            data=HandData(*series),
+            calendar=CALENDAR,
+            start=start.since,
+            cash=Decimal(cash),
+        )
+        broker = wrap_broker(embedded_broker(exchange))
     return open_account(
         config,
         run_id="test",
@@ -48,5 +58,6 @@ def account_over(
         start=start.since,
         cash=Decimal(cash),
         deliberation=Debaters(config).deliberation("debate" if debated else "nobody"),
-        wrap_broker=wrap_broker,
+        exchange=exchange,
+        broker=broker,
     )

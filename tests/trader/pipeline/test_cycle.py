@@ -14,7 +14,7 @@ from tests.trader.pipeline.accounts import account_over, slots_of
 from tests.trader.pipeline.bars import daily, wave
 from trader.core.canonical import canonical_json
 from trader.core.decision import Decision
-from trader.core.errors import EndpointError, OrderRefusedError, StateError
+from trader.core.errors import EndpointError, OrderRefusedError
 from trader.core.market import BarSeries
 from trader.core.trading import OrderClass, OrderStatus, OrderType, Side
 from trader.orders.protection import unprotected
@@ -265,12 +265,50 @@ class Thief:
         return replace(told, cash=told.cash - 1)
 
 
-def test_a_broker_that_disagrees_with_the_ledger_stops_the_slot_before_anything_is_sent():
+def test_nothing_is_bought_while_broker_and_ledger_disagree_and_the_slot_says_why():
     slots = slots_of(WAVE, 260)
-    account = account_over(WAVE, start=slots[0], wrap_broker=Thief)
-    with pytest.raises(StateError, match="cash"):
-        account.cycle.run(slots[0])
-    assert account.ledger.last("slot") is None
+    calm = account_over(WAVE, start=slots[0])
+    torn = account_over(WAVE, start=slots[0], wrap_broker=Thief)
+    assert any(cycle.intent for result in walk(calm, slots) for cycle in result.cycles)
+    results = walk(torn, slots)
+    assert not any(cycle.intent for result in results for cycle in result.cycles)
+    assert all("USD of cash" in result.slot.problem for result in results)
+    found = next(torn.ledger.records("reconciliation"))
+    assert found.body["differences"].keys() == {"cash"}
+
+
+@dataclass
+class Deaf:
+    """A broker of which one endpoint does not answer for a while."""
+
+    inner: object
+    deaf: str = ""
+
+    def __getattr__(self, name):
+        if name == self.deaf:
+            raise EndpointError(f"{name} is down")
+        return getattr(self.inner, name)
+
+
+@pytest.mark.parametrize("endpoint", ["portfolio", "orders", "fills"])
+def test_exits_go_out_while_the_comparison_fails_and_the_slot_is_left_open(endpoint):
+    slots = slots_of(WAVE, 260)
+    probe = account_over(WAVE, start=slots[0], debated=False, strategies=["macd_momentum"])
+    number = next(n for n, slot in enumerate(slots) if probe.cycle.run(slot).slot.exits)
+
+    account = account_over(
+        WAVE, start=slots[0], debated=False, strategies=["macd_momentum"], wrap_broker=Deaf
+    )
+    walk(account, slots[:number])
+    account.broker.deaf = endpoint
+    with pytest.raises(EndpointError):
+        account.cycle.run(slots[number])
+    account.broker.deaf = ""
+    live = [(order.side, order.order_type) for order in flat(account)]
+    assert live == [(Side.SELL, OrderType.MARKET)]
+    result = account.cycle.run(slots[number])
+    assert [leave.problem for leave in result.slot.exits] == [""]
+    assert account.cycle.run(slots[number + 1]).fills[0].reason == "signal"
 
 
 def test_an_entry_whose_bar_never_comes_is_canceled_and_frees_its_cash():
@@ -288,3 +326,23 @@ def test_an_entry_whose_bar_never_comes_is_canceled_and_frees_its_cash():
     entry = [cycle.intent.client_order_id for cycle in results[number].cycles if cycle.intent]
     assert set(entry) & set(results[number + 1].slot.expired)
     assert all(order.symbol != "AAPL" for order in account.broker.orders())
+
+
+def test_parts_of_a_share_are_guarded_after_every_slot_and_left_at_their_target():
+    slots = slots_of(WAVE, 260)
+    account = account_over(WAVE, start=slots[0], risk={"fractional": True})
+    left, placed = [], 0
+    for slot in slots:
+        result = account.cycle.run(slot)
+        assert unprotected(account.journal, flat(account)) == ()
+        assert result.slot.problem == ""
+        left += [item for item in result.slot.exits if "reached the target" in item.reason]
+        placed += len(result.slot.protected)
+    trades = account.journal.book.trades.values()
+    assert any(trade.entry_quantity % 1 for trade in trades)
+    assert placed > len(trades), "a stop for the day is placed again in each session"
+    closed = [trade for trade in trades if not trade.is_open]
+    assert {item.trade_id for item in left} == {
+        trade.trade_id for trade in closed if trade.exit_reason == "target"
+    }
+    assert left

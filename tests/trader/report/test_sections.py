@@ -90,7 +90,7 @@ def test_funnel_counts_every_step_and_names_every_loss():
     contents = report_contents()
     seen = contents.funnel
     shown = funnel(contents)
-    table, vetoes = shown.all("table")
+    table, vetoes, gate = shown.all("table")
     rows = {row.one("th").words: row.words for row in table.one("tbody").all("tr")}
     assert list(rows) == ["Bars", "Signals", "Debates", "GO", "Orders", "Fills"]
     for name, count in (
@@ -110,6 +110,8 @@ def test_funnel_counts_every_step_and_names_every_loss():
     assert seen.nearest_miss in shown.words
     counts = [int(row.one("td", class_="n").words) for row in vetoes.one("tbody").all("tr")]
     assert counts == sorted(seen.vetoes.values(), reverse=True)
+    told = gate.one("tbody").one("tr").words
+    assert told.startswith(f"the cap per symbol is reached POSITION_CAP {refused}")
 
 
 def test_quiet_run_says_that_nothing_fired_instead_of_showing_empty_tables():

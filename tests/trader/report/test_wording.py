@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trader.report.markup import Html, join, tag
-from trader.report.wording import measured, minute, number, percent, price
+from trader.report.wording import measured, minute, number, percent, price, shares
 
 
 @given(st.floats(-1e12, 1e12), st.integers(0, 4), st.booleans())
@@ -89,3 +89,18 @@ def test_every_text_colour_can_be_read_on_every_ground(theme: int):
             pair = sorted((luminance(colours[ink]), luminance(colours[ground])), reverse=True)
             contrast = (pair[0] + 0.05) / (pair[1] + 0.05)
             assert contrast >= 4.5, (ink, ground, round(contrast, 2))
+
+
+@pytest.mark.parametrize(
+    ("quantity", "written"),
+    [
+        (149.0, "149"),
+        (1_500.0, "1,500"),
+        (100, "100"),
+        (0.123456789, "0.123456789"),
+        (54.3251468, "54.3251468"),
+        (0.0, "0"),
+    ],
+)
+def test_shares_are_written_with_the_decimals_that_they_have(quantity, written):
+    assert shares(quantity) == written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import pytest
 from hypothesis import given, settings
@@ -185,8 +185,9 @@ def test_an_approved_order_keeps_within_cap_cash_and_risk(close, atr_fraction, c
     decision = gate(verdict, inputs(account, close=close, atr=atr), limits=limits, costs=costs)
     if decision.approved:
         assert decision.weight_after <= 0.15 + 1e-9
-        assert decision.quantity * entry * float(CASH_COLLAR) <= cash + 0.01
-        assert decision.quantity * 2 * atr <= 0.01 * float(equity) * (1 + 1e-6)
+        quantity = float(decision.quantity)
+        assert quantity * entry * float(CASH_COLLAR) <= cash + 0.01
+        assert quantity * 2 * atr <= 0.01 * float(equity) * (1 + 1e-6)
 
 
 @given(st.floats(0.0, 0.3), st.floats(0.0, 0.3))
@@ -206,3 +207,91 @@ def test_gate_refuses_a_verdict_about_something_else():
 def test_gate_refuses_a_target_that_is_none_of_the_levels():
     assert codes(gate(replace(GO, target_price=5e8), known=(110.0,))) == ["LEVELS_NOT_FROM_DATA"]
     assert gate(GO, known=(105.0, 110.0)).approved
+
+
+PARTS = RiskLimits(fractional=True)
+COIN = "BTC/USD"
+
+
+def test_parts_of_a_share_are_bought_only_where_that_is_wanted():
+    # 15,000 / 100.05 = 149.92503748125937…
+    assert gate(limits=PARTS).quantity == Decimal("149.925037481")
+    assert gate().quantity == 149
+    held = gate(seen=inputs(holding(149)), limits=PARTS)  # 14,900 are held, 100 are left
+    assert held.quantity == Decimal("0.999500249")
+
+
+def test_coins_are_always_bought_in_parts():
+    coin = replace(GO, symbol=COIN)
+    assert gate(coin, inputs(symbol=COIN)).quantity == Decimal("149.925037481")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "limits", "equity", "code"),
+    [
+        # 15 % of the equity is the least that may be ordered, or a cent less
+        ("AAPL", PARTS, "6.67", None),
+        ("AAPL", PARTS, "6.65", "POSITION_TOO_SMALL"),
+        (COIN, RiskLimits(), "66.70", None),
+        (COIN, RiskLimits(), "66.65", "POSITION_TOO_SMALL"),
+        ("AAPL", RiskLimits(), "666.99", "POSITION_TOO_SMALL"),
+        ("AAPL", RiskLimits(), "667.00", None),
+    ],
+)
+def test_an_order_is_worth_the_least_that_a_broker_takes(symbol, limits, equity, code):
+    account = replace(EMPTY, cash=Decimal(equity), equity=Decimal(equity))
+    found = gate(replace(GO, symbol=symbol), inputs(account, symbol=symbol), limits=limits)
+    assert codes(found) == ([] if code is None else [code])
+
+
+def test_a_cap_that_is_nearly_reached_leaves_no_crumbs():
+    # 14,999.50 USD are held: 0.50 USD may be bought, which is less than a dollar
+    nearly = holding(1, 1)
+    held = replace(nearly.positions[0], quantity=Decimal("149.995"), current_price=Decimal(100))
+    account = replace(nearly, positions=(held,), cash=Decimal("85000.5"), equity=Decimal(100_000))
+    assert codes(gate(seen=inputs(account), limits=PARTS)) == ["POSITION_CAP"]
+
+
+@given(
+    close=st.floats(0.0002, 100_000.0),
+    atr_fraction=st.floats(0.001, 0.2),
+    cash=st.decimals(0, 10_000_000, places=2),
+    taken=st.decimals(0, 200_000, places=2),
+    symbol=st.sampled_from(["AAPL", COIN]),
+    fractional=st.booleans(),
+    fee_bps=st.sampled_from([0.0, 25.0]),
+)
+@settings(deadline=None, max_examples=300)
+def test_no_size_passes_the_cap_the_cash_or_the_step(
+    close, atr_fraction, cash, taken, symbol, fractional, fee_bps
+):
+    from trader.core.trading import tick_down
+
+    costs, limits = Costs(fee_bps=fee_bps), RiskLimits(fractional=fractional)
+    entry, atr = costs.expected_entry(close), close * atr_fraction
+    stop = float(tick_down(entry - 2 * atr))
+    verdict = replace(
+        GO, symbol=symbol, entry_price=entry, stop_price=stop, target_price=entry + 9 * atr + 1
+    )
+    equity = cash + taken + 1
+    account = replace(EMPTY, cash=cash, equity=equity)
+    seen = inputs(
+        account,
+        symbol=symbol,
+        close=close,
+        atr=atr,
+        open_buy_value_symbol=taken,
+        open_buy_value=min(taken, cash),
+    )
+    decision = gate(verdict, seen, limits=limits, costs=costs)
+    quantity, price = decision.quantity, Decimal(str(entry))
+    if not decision.approved:
+        assert quantity == 0
+        return
+    with localcontext() as exact:
+        exact.prec = 100
+        assert taken + quantity * price <= Decimal("0.15") * equity
+        assert quantity * price * CASH_COLLAR <= cash - min(taken, cash)
+        parts = fractional or symbol == COIN
+        assert quantity % (Decimal("1e-9") if parts else 1) == 0
+        assert quantity * price >= {True: 10, False: 1 if fractional else 0}[symbol == COIN]

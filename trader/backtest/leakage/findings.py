@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from trader.core.canonical import Primitive, canonical_json, to_primitive
-from trader.core.decision import CycleRecord, Debate, Decision, Evidence, FlagCode
+from trader.core.decision import CycleRecord, Debate, Decision, Evidence
+from trader.core.flags import FlagCode
 
 NO_ANSWER = frozenset(
     {

@@ -1,31 +1,38 @@
-"""The body of an order request, read without trusting it."""
+"""The order that a request asks for: its fields, and what each type, class and life needs."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
-from typing import Any, TypeVar
 
+from trader.broker.exchange.body import (
+    Fields,
+    read_amount,
+    read_client_order_id,
+    read_fields,
+    read_number,
+    read_price,
+    read_quantity,
+    read_text,
+    read_word,
+)
 from trader.broker.exchange.refusal import bad_field, not_offered, plain, unprocessable
-from trader.core.trading import OrderClass, OrderType, Side, TimeInForce, tick_of
+from trader.core.instruments import is_crypto
+from trader.core.trading import OrderClass, OrderType, Side, TimeInForce
 
-NUMBER = re.compile(r"-?\d{1,24}(\.\d{1,24})?([eE][+-]?\d{1,2})?")
-LARGEST = Decimal(10) ** 12
-LONGEST_CLIENT_ORDER_ID = 128
 FIELDS = frozenset(
     {
         "symbol",
         "qty",
+        "notional",
         "side",
         "type",
         "time_in_force",
         "order_class",
         "limit_price",
         "stop_price",
+        "trail_price",
+        "trail_percent",
         "take_profit",
         "stop_loss",
         "client_order_id",
@@ -33,183 +40,194 @@ FIELDS = frozenset(
         "position_intent",
     }
 )
-AT_ALPACA_ONLY = {  # known words of Alpaca that this market does not take
-    "type": frozenset({"stop_limit", "trailing_stop"}),
-    "time_in_force": frozenset({"opg", "cls", "ioc", "fok"}),
-    "order_class": frozenset({"mleg"}),
-}
 INTENTS = {Side.BUY: "buy_to_open", Side.SELL: "sell_to_close"}
-
-Word = TypeVar("Word", bound=StrEnum)
+LASTING = (TimeInForce.DAY, TimeInForce.GTC)
+FRACTIONAL_TYPES = frozenset(set(OrderType) - {OrderType.TRAILING_STOP})
+CRYPTO_TYPES = frozenset({OrderType.MARKET, OrderType.LIMIT, OrderType.STOP_LIMIT})
+CRYPTO_LIVES = frozenset({TimeInForce.GTC, TimeInForce.IOC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderForm:
-    """A well-formed wish; whether the account may have it is for the rules to say."""
+    """A well-formed wish; whether the account may have it is for the rules to say.
+
+    quantity         shares, None for an order by amount
+    notional         USD, None for an order by quantity
+    stop_loss_limit  limit price of the stop leg, which makes it a stop-limit order
+    """
 
     client_order_id: str | None
     symbol: str
     side: Side
-    quantity: Decimal
+    quantity: Decimal | None
     order_type: OrderType
     order_class: OrderClass
     time_in_force: TimeInForce
+    notional: Decimal | None = None
     limit_price: Decimal | None = None
     stop_price: Decimal | None = None
+    trail_price: Decimal | None = None
+    trail_percent: Decimal | None = None
     take_profit: Decimal | None = None
     stop_loss: Decimal | None = None
+    stop_loss_limit: Decimal | None = None
+    extended_hours: bool = False
+
+    @property
+    def is_fractional(self) -> bool:
+        """Whether it is for parts of a share; coins have no such rule."""
+        if is_crypto(self.symbol):
+            return False
+        return self.quantity is None or self.quantity != self.quantity.to_integral_value()
 
 
 def read_form(body: bytes | None) -> OrderForm:
     """The order asked for; RefusalError names the first field that is wrong or not offered."""
-    fields = {key: value for key, value in read_object(body).items() if value is not None}
-    for key in fields:
-        if key not in FIELDS:
-            raise not_offered(f"the order field {key}")
-    if fields.get("extended_hours", False) is not False:
-        raise not_offered("extended_hours")
-    side = _word(fields, "side", Side)
-    order_type = _word(fields, "type", OrderType)
-    order_class = (
-        _word(fields, "order_class", OrderClass) if fields.get("order_class") else OrderClass.SIMPLE
-    )
+    fields = read_fields(body, FIELDS)
+    side = read_word(fields, "side", Side)
+    order_type = read_word(fields, "type", OrderType)
+    order_class = OrderClass.SIMPLE
+    if fields.get("order_class") == "mleg":
+        raise not_offered("order_class mleg")
+    if fields.get("order_class"):
+        order_class = read_word(fields, "order_class", OrderClass)
     if fields.get("position_intent", INTENTS[side]) != INTENTS[side]:
         raise not_offered(f"position_intent {fields['position_intent']!r} with side {side}")
-    form = OrderForm(
-        client_order_id=_client_order_id(fields),
-        symbol=_text(fields, "symbol"),
-        side=side,
-        quantity=read_quantity(fields.get("qty")),
-        order_type=order_type,
-        order_class=order_class,
-        time_in_force=_word(fields, "time_in_force", TimeInForce),
-        limit_price=_price(fields, "limit_price"),
-        stop_price=_price(fields, "stop_price"),
-        take_profit=_leg_price(fields, "take_profit", "limit_price"),
-        stop_loss=_leg_price(fields, "stop_loss", "stop_price"),
+    symbol = read_text(fields, "symbol")
+    quantity, notional = _size(fields)
+    return consistent(
+        OrderForm(
+            client_order_id=read_client_order_id(fields),
+            symbol=symbol,
+            side=side,
+            quantity=quantity,
+            notional=notional,
+            order_type=order_type,
+            order_class=order_class,
+            time_in_force=read_word(fields, "time_in_force", TimeInForce),
+            limit_price=read_price(fields, "limit_price", symbol),
+            stop_price=read_price(fields, "stop_price", symbol),
+            trail_price=read_price(fields, "trail_price", symbol),
+            trail_percent=_percent(fields),
+            take_profit=_leg_price(fields, "take_profit", "limit_price", symbol),
+            stop_loss=_leg_price(fields, "stop_loss", "stop_price", symbol),
+            stop_loss_limit=_leg_price(fields, "stop_loss", "limit_price", symbol),
+            extended_hours=_flag(fields, "extended_hours"),
+        )
     )
-    return _with_consistent_prices(form)
 
 
-def read_object(body: bytes | None) -> Mapping[str, Any]:
-    """The JSON object in `body`, numbers as exact Decimals; NaN and infinity are refused."""
-    try:
-        value = json.loads(
-            body or b"", parse_float=_number, parse_int=_number, parse_constant=_constant
-        )
-    except (ValueError, RecursionError) as exc:
-        raise bad_field(f"request body format is invalid: {exc}") from exc
-    if not isinstance(value, dict):
-        raise bad_field("request body format is invalid: it is not a JSON object")
-    return value
+def consistent(form: OrderForm) -> OrderForm:
+    """The form with the prices its type, class and life need and no other; RefusalError else."""
+    form = _with_legs(form)
+    _check_prices(form)
+    _check_life(form)
+    if is_crypto(form.symbol):
+        _check_crypto(form)
+    elif form.is_fractional:
+        _check_fractional(form)
+    return form
 
 
-def read_quantity(value: object) -> Decimal:
-    """A positive whole number of shares."""
-    if value is None:
-        raise bad_field("qty is required")
-    quantity = read_number("qty", value)
-    if quantity != quantity.to_integral_value():
-        raise not_offered(f"the fractional quantity {plain(quantity)}")
-    return Decimal(int(quantity))
+def _size(fields: Fields) -> tuple[Decimal | None, Decimal | None]:
+    """Quantity or amount, exactly one of them."""
+    if "qty" in fields and "notional" in fields:
+        raise bad_field("only one of qty or notional is accepted")
+    if "notional" in fields:
+        return None, read_amount("notional", fields["notional"])
+    if "qty" not in fields:
+        raise bad_field("qty or notional is required")
+    return read_quantity(fields["qty"]), None
 
 
-def _number(text: str) -> Decimal:
-    if not NUMBER.fullmatch(text):
-        raise ValueError(f"{text[:40]} is not a number that fits")
-    return Decimal(text)
-
-
-def _constant(text: str) -> Decimal:
-    raise ValueError(f"{text} is not a number")
-
-
-def read_number(name: str, value: object) -> Decimal:
-    """A positive number, exact; RefusalError names the field and the value."""
-    if isinstance(value, str) and NUMBER.fullmatch(value):
-        value = Decimal(value)
-    if not isinstance(value, Decimal):
-        raise bad_field(f"{name} must be a number, not {value!r}")
-    if not 0 < value < LARGEST:
-        raise bad_field(f"{name} must be > 0 and below {plain(LARGEST)}, not {plain(value)}")
-    return value
-
-
-def _price(fields: Mapping[str, Any], name: str, label: str = "") -> Decimal | None:
-    """A price on a whole tick, or None when the field is absent."""
-    if name not in fields:
+def _percent(fields: Fields) -> Decimal | None:
+    if "trail_percent" not in fields:
         return None
-    price = read_number(label or name, fields[name])
-    if price != price.quantize(tick_of(price)):
-        raise unprocessable(
-            f"invalid {label or name} {plain(price)}. "
-            "sub-penny increment does not fulfill minimum pricing criteria"
-        )
-    return price
+    return read_number("trail_percent", fields["trail_percent"])
 
 
-def _leg_price(fields: Mapping[str, Any], leg: str, name: str) -> Decimal | None:
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise bad_field(f"{name} must be true or false, not {value!r}")
+    return value
+
+
+def _leg_price(fields: Fields, leg: str, name: str, symbol: str) -> Decimal | None:
     if leg not in fields:
         return None
     inner = fields[leg]
+    needed = "limit_price" if leg == "take_profit" else "stop_price"
     if not isinstance(inner, dict):
-        raise bad_field(f"{leg} must be an object with {name}")
+        raise bad_field(f"{leg} must be an object with {needed}")
     given = {key: value for key, value in inner.items() if value is not None}
     for key in given:
-        if key != name:
+        if key not in {needed, "limit_price"}:
             raise not_offered(f"{leg}.{key}")
-    if name not in given:
-        raise unprocessable(f"{leg} requires {leg}.{name}")
-    return _price(given, name, f"{leg}.{name}")
+    if needed not in given:
+        raise unprocessable(f"{leg} requires {leg}.{needed}")
+    return read_price(given, name, symbol, f"{leg}.{name}")
 
 
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if value is None or value == "":
-        raise bad_field(f"{name} is required")
-    if not isinstance(value, str):
-        raise bad_field(f"{name} must be text, not {value!r}")
-    if not value.isprintable():
-        raise bad_field(f"{name} {value!r} has characters that cannot be printed")
-    return value
+def _check_prices(form: OrderForm) -> None:
+    kind = form.order_type
+    wants_limit = kind in (OrderType.LIMIT, OrderType.STOP_LIMIT)
+    wants_stop = kind in (OrderType.STOP, OrderType.STOP_LIMIT)
+    if wants_limit and form.limit_price is None:
+        raise unprocessable(f"{kind} orders require a limit price".replace("_", " "))
+    if wants_stop and form.stop_price is None:
+        raise unprocessable(f"{kind} orders require a stop price".replace("_", " "))
+    if not wants_limit and form.limit_price is not None:
+        raise unprocessable(f"{kind} orders must not have limit_price")
+    if not wants_stop and form.stop_price is not None:
+        raise unprocessable(f"{kind} orders must not have stop_price")
+    trails = (form.trail_price is not None) + (form.trail_percent is not None)
+    if kind is OrderType.TRAILING_STOP:
+        if trails != 1:
+            raise unprocessable("trailing stop orders require either trail_price or trail_percent")
+        if form.trail_percent is not None and form.trail_percent >= 100:
+            raise unprocessable(f"trail_percent must be below 100, not {plain(form.trail_percent)}")
+    elif trails:
+        raise unprocessable(f"{kind} orders must not have trail_price or trail_percent")
 
 
-def _word(fields: Mapping[str, Any], name: str, words: type[Word]) -> Word:
-    value = _text(fields, name)
-    if value in AT_ALPACA_ONLY.get(name, ()):
-        raise not_offered(f"{name} {value}")
-    if value not in set(words):
-        raise bad_field(f"invalid {name} {value!r}")
-    return words(value)
-
-
-def _client_order_id(fields: Mapping[str, Any]) -> str | None:
-    if "client_order_id" not in fields:
-        return None
-    value = _text(fields, "client_order_id")
-    if len(value) > LONGEST_CLIENT_ORDER_ID:
-        raise bad_field(
-            f"client_order_id must be no more than {LONGEST_CLIENT_ORDER_ID} characters"
+def _check_life(form: OrderForm) -> None:
+    """Which classes and types may live only for a moment or beyond the session."""
+    if form.order_class is not OrderClass.SIMPLE:
+        if form.order_type is OrderType.TRAILING_STOP:
+            raise unprocessable("trailing stop orders must be simple orders")
+        if form.time_in_force not in LASTING:
+            raise unprocessable(f"{form.order_class} orders must be DAY or GTC orders")
+    at_once = form.time_in_force not in LASTING and not is_crypto(form.symbol)
+    if at_once and form.order_type not in (OrderType.MARKET, OrderType.LIMIT):
+        raise unprocessable(
+            f"{form.order_type} orders must not have time_in_force {form.time_in_force}"
         )
-    return value
+    if form.extended_hours:
+        if form.order_type is not OrderType.LIMIT or form.order_class is not OrderClass.SIMPLE:
+            raise bad_field('only type="limit" is allowed for extended hours orders')
+        if form.time_in_force is not TimeInForce.DAY:
+            raise bad_field('only time_in_force="day" is allowed for extended hours orders')
 
 
-def _with_consistent_prices(form: OrderForm) -> OrderForm:
-    """Each type and class with the prices it needs and no other."""
-    form = _with_legs(form)
-    if form.order_type is OrderType.LIMIT:
-        if form.limit_price is None:
-            raise unprocessable("limit orders require a limit price")
-        if form.stop_price is not None:
-            raise unprocessable("limit orders must not have stop_price")
-    elif form.limit_price is not None:
-        raise unprocessable(f"{form.order_type} orders must not have limit_price")
-    if form.order_type is OrderType.STOP:
-        if form.stop_price is None:
-            raise unprocessable("stop orders require a stop price")
-    elif form.stop_price is not None:
-        raise unprocessable(f"{form.order_type} orders must not have stop_price")
-    return form
+def _check_crypto(form: OrderForm) -> None:
+    if form.order_class is not OrderClass.SIMPLE:
+        raise unprocessable(
+            f"crypto orders not allowed for advanced order_class: {form.order_class}"
+        )
+    if form.order_type not in CRYPTO_TYPES:
+        raise unprocessable("invalid order type for crypto order")
+    if form.time_in_force not in CRYPTO_LIVES:
+        raise unprocessable("invalid crypto time_in_force")
+
+
+def _check_fractional(form: OrderForm) -> None:
+    if form.order_class is not OrderClass.SIMPLE:
+        raise unprocessable("fractional orders must be simple orders")
+    if form.order_type not in FRACTIONAL_TYPES:
+        raise unprocessable("fractional orders must be market, limit, stop, or stop_limit orders")
+    if form.time_in_force is not TimeInForce.DAY:
+        raise unprocessable("fractional orders must be DAY orders")
 
 
 def _with_legs(form: OrderForm) -> OrderForm:

@@ -1,14 +1,16 @@
-"""What the exchange books: tickets (its orders), holdings and trades; times are UTC nanoseconds."""
+"""What the exchange books: tickets (its orders), holdings, trades and events; times are UTC ns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from trader.core.trading import OrderClass, OrderStatus, OrderType, Side, TimeInForce
 
 NAMESPACE = uuid5(NAMESPACE_URL, "http://paper.invalid")
+AVERAGE_STEP = Decimal("1e-9")
+NOTHING = Decimal(0)
 
 
 def derived_id(kind: str, name: object) -> UUID:
@@ -20,9 +22,17 @@ def derived_id(kind: str, name: object) -> UUID:
 class Ticket:
     """An order in the exchange's books; the legs of a family share `family_id`, its parent's id.
 
-    live      whether it may trade; the legs of an entry wait until the entry is filled
-    reserved  USD an open buy keeps from being spent twice
-    reason    why it ended, where that is not obvious
+    quantity         shares; of an order by amount an estimate until its first fill
+    stop_price       of a trailing stop where it stands now
+    live             whether it may trade; the legs of an entry wait until the entry is filled
+    reserved         USD an open buy keeps from being spent twice
+    filled_notional  USD traded so far, `fees` not included
+    notional         USD of an order by amount
+    trail_percent    percent of the mark, 5 for 5 %
+    high_water_mark  best price since a trailing stop came in: the highest of a sell, the lowest
+                     of a buy
+    triggered_ns     when its stop price was reached; it is a market or limit order from then on
+    reason           why it ended, where that is not obvious
     """
 
     sequence: int
@@ -44,7 +54,17 @@ class Ticket:
     updated_ns: int
     expires_ns: int | None  # None: good till canceled
     closed_ns: int | None = None
-    filled_price: Decimal | None = None
+    filled_quantity: Decimal = NOTHING
+    filled_notional: Decimal = NOTHING
+    fees: Decimal = NOTHING
+    notional: Decimal | None = None
+    trail_price: Decimal | None = None
+    trail_percent: Decimal | None = None
+    high_water_mark: Decimal | None = None
+    triggered_ns: int | None = None
+    extended_hours: bool = False
+    replaces: str | None = None  # id of the order whose place it took
+    replaced_by: str | None = None  # id of the order that took its place
     reason: str = ""
 
     @property
@@ -62,10 +82,23 @@ class Ticket:
         """Whether its fill brings legs to life."""
         return not self.is_leg and self.order_class in (OrderClass.BRACKET, OrderClass.OTO)
 
+    @property
+    def remaining(self) -> Decimal:
+        """Shares that have not traded yet."""
+        return self.quantity - self.filled_quantity
+
+    @property
+    def filled_price(self) -> Decimal | None:
+        """Average price of what traded, USD per share; None before the first fill."""
+        if not self.filled_quantity:
+            return None
+        average = self.filled_notional / self.filled_quantity
+        return average.quantize(AVERAGE_STEP, rounding=ROUND_HALF_EVEN)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """Whole shares of one symbol, never short."""
+    """Shares of one symbol, never short."""
 
     symbol: str
     quantity: Decimal
@@ -75,7 +108,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
-    """One complete fill."""
+    """One fill; `cumulative` and `remaining` are the order's shares after it."""
 
     sequence: int
     execution_id: str
@@ -86,3 +119,39 @@ class Trade:
     price: Decimal  # USD per share, slippage included
     fee: Decimal  # USD
     filled_ns: int
+    cumulative: Decimal
+    remaining: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change of an order, stored with it in the same transaction.
+
+    name               Alpaca's word of the trade update: accepted (it waits for the opening), new,
+                       fill, partial_fill, canceled, expired, rejected, replaced, restated (the
+                       exchange changed its quantity or prices by itself)
+    ticket             the order as it then was
+    execution_id, price, quantity, position_quantity   of a fill; shares held after it
+    """
+
+    sequence: int
+    name: str
+    at_ns: int
+    ticket: Ticket
+    execution_id: str | None = None
+    price: Decimal | None = None
+    quantity: Decimal | None = None
+    position_quantity: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One call that changed the market, with the market's time when it came.
+
+    method  an HTTP method, or a word of the exchange's own: BEGIN (path: its cash), ADVANCE, DEED
+    """
+
+    clock_ns: int
+    method: str
+    path: str
+    body: bytes | None

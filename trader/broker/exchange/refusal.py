@@ -13,10 +13,12 @@ UNPROCESSABLE = 42210000
 class RefusalError(Exception):
     """A request that is answered with an error; `extra` holds further fields of the body."""
 
-    def __init__(self, status: int, code: int, message: str, **extra: str) -> None:
+    def __init__(self, status: int, code: int | None, message: str, **extra: str) -> None:
         super().__init__(message)
         self.status = status
-        self.body: dict[str, object] = {"code": code, "message": message, **extra}
+        self.body: dict[str, object] = {"message": message, **extra}
+        if code is not None:
+            self.body = {"code": code, **self.body}
 
 
 def bad_field(message: str) -> RefusalError:
@@ -42,6 +44,16 @@ def forbidden(message: str, **extra: str) -> RefusalError:
 def not_found(message: str) -> RefusalError:
     """404: there is no such thing."""
     return RefusalError(404, NOT_FOUND, message)
+
+
+def bad_data_request(message: str) -> RefusalError:
+    """400 of the market data, which names no code."""
+    return RefusalError(400, None, message)
+
+
+def no_subscription(message: str) -> RefusalError:
+    """403 of the market data: the plan does not pay for it."""
+    return RefusalError(403, None, message)
 
 
 def plain(value: Decimal) -> str:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from trader.broker.exchange.account import Account
-from trader.broker.exchange.records import Holding, Ticket, Trade
+from trader.broker.exchange.liquidity import Liquidity
+from trader.broker.exchange.postings import Postings
+from trader.broker.exchange.records import Command, Event, Ticket, Trade
+from trader.broker.exchange.rows import (
+    EVENT_COLUMNS,
+    HOLDING_COLUMNS,
+    TICKET_COLUMNS,
+    TRADE_COLUMNS,
+    event_of,
+    event_values,
+    holding_of,
+    ticket_of,
+    trade_of,
+    values_of,
+)
 from trader.broker.exchange.schema import MIGRATIONS
 from trader.core.errors import StateError
-from trader.core.trading import OrderClass, OrderStatus, OrderType, Side, TimeInForce
-
-TICKET_COLUMNS = tuple(field.name for field in fields(Ticket))
-TRADE_COLUMNS = tuple(field.name for field in fields(Trade))
-HOLDING_COLUMNS = tuple(field.name for field in fields(Holding))
 
 
 def _insert(table: str, columns: tuple[str, ...]) -> str:
@@ -32,6 +42,7 @@ def _insert(table: str, columns: tuple[str, ...]) -> str:
 TICKETS = "SELECT " + ", ".join(TICKET_COLUMNS) + " FROM tickets "  # noqa: S608
 TRADES = "SELECT " + ", ".join(TRADE_COLUMNS) + " FROM trades "  # noqa: S608
 HOLDINGS = "SELECT " + ", ".join(HOLDING_COLUMNS) + " FROM holdings "  # noqa: S608
+EVENTS = "SELECT " + ", ".join(EVENT_COLUMNS) + " FROM events "  # noqa: S608
 PUT_TICKET = (
     _insert("tickets", (*TICKET_COLUMNS, "is_open"))
     + " ON CONFLICT (sequence) DO UPDATE SET "
@@ -39,11 +50,16 @@ PUT_TICKET = (
 )
 PUT_TRADE = _insert("trades", TRADE_COLUMNS)
 PUT_HOLDING = _insert("holdings", HOLDING_COLUMNS)
+PUT_EVENT = _insert("events", EVENT_COLUMNS)
+BEGIN = "BEGIN"
 CHOSEN = """WHERE (:after IS NULL OR submitted_ns > :after)
       AND (:until IS NULL OR submitted_ns < :until)
       AND (:side IS NULL OR side = :side)
+      AND (:coins IS NULL OR (instr(symbol, '/') > 0) = :coins)
+      AND (:later IS NULL OR sequence > :later)
+      AND (:earlier IS NULL OR sequence < :earlier)
       AND (:symbols IS NULL OR symbol IN (SELECT value FROM json_each(:symbols)))
-      AND (NOT :nested OR family_id = order_id)
+      AND CASE WHEN :nested THEN family_id = order_id ELSE status <> 'held' END
       AND (:status = 'all' OR (:status = 'open') = CASE WHEN :nested THEN EXISTS (
             SELECT 1 FROM tickets AS member
             WHERE member.family_id = tickets.family_id AND member.is_open = 1) ELSE is_open END)
@@ -60,6 +76,7 @@ class Market:
     fee_bps: float
     commission_per_order: float
     initial_cash: Decimal
+    liquidity: Liquidity
 
 
 def erase(database: Path) -> None:
@@ -69,6 +86,13 @@ def erase(database: Path) -> None:
             database.with_name(database.name + name).unlink(missing_ok=True)
         except OSError as exc:
             raise StateError(f"{database}{name} cannot be removed: {exc}") from exc
+
+
+def _remedy(error: Exception) -> str:
+    """What to do about a damaged file; empty for what a person can see to otherwise."""
+    if type(error) is not sqlite3.DatabaseError:  # a full disk or a lock is a kind of it
+        return ""
+    return "; bring a copy of it back, or begin again with --restart-market"
 
 
 class Store:
@@ -85,8 +109,10 @@ class Store:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
             self._migrate()
+            self.postings = Postings(self._connection)
         except (sqlite3.Error, OSError) as exc:
-            raise StateError(f"{self._name} cannot be opened as the market's state: {exc}") from exc
+            problem = f"{self._name} cannot be opened as the market's state: {exc}"
+            raise StateError(problem + _remedy(exc)) from exc
 
     def close(self) -> None:
         """Let go of the file."""
@@ -115,13 +141,14 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
         except sqlite3.Error as exc:
-            raise StateError(f"{self._name} cannot be used, nothing was changed: {exc}") from exc
+            problem = f"{self._name} cannot be used, nothing was changed: {exc}"
+            raise StateError(problem + _remedy(exc)) from exc
 
     def market(self) -> Market | None:
         """What the state was begun with, or None when it is new."""
         row = self._one(
-            "SELECT source, timeframe, slippage_bps, fee_bps, commission_per_order, initial_cash"
-            " FROM market"
+            "SELECT source, timeframe, slippage_bps, fee_bps, commission_per_order, initial_cash,"
+            " liquidity_seed, partial_fills, volume_share FROM market"
         )
         if row is None:
             return None
@@ -132,12 +159,15 @@ class Store:
             fee_bps=row[3],
             commission_per_order=row[4],
             initial_cash=Decimal(row[5]),
+            liquidity=Liquidity(seed=row[6], partial_fills=row[7], volume_share=row[8]),
         )
 
     def begin(self, market: Market, clock_ns: int) -> None:
-        """Begin a new market; inside a transaction."""
+        """Write the first state; inside a transaction."""
         self._connection.execute(
-            "INSERT INTO market VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO market (only_row, source, timeframe, slippage_bps, fee_bps,"
+            " commission_per_order, initial_cash, cash, begun_ns, clock_ns, liquidity_seed,"
+            " partial_fills, volume_share) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 market.source,
                 market.timeframe,
@@ -148,8 +178,13 @@ class Store:
                 str(market.initial_cash),
                 clock_ns,
                 clock_ns,
+                market.liquidity.seed,
+                market.liquidity.partial_fills,
+                market.liquidity.volume_share,
             ),
         )
+        cash = str(market.initial_cash)
+        self.log(Command(clock_ns=clock_ns, method=BEGIN, path=cash, body=None))
 
     def clock_ns(self) -> int:
         """Market time, UTC nanoseconds."""
@@ -159,44 +194,113 @@ class Store:
         """When the market began, UTC nanoseconds."""
         return int(self._one("SELECT begun_ns FROM market")[0])
 
+    def initial_cash(self) -> Decimal:
+        """USD the account began with."""
+        return Decimal(self._one("SELECT initial_cash FROM market")[0])
+
+    def reset(self, cash: Decimal, clock_ns: int) -> None:
+        """Another account takes the place of this one; orders, fills and movements are gone.
+
+        Events and announcements stay: those are the market's.
+        """
+        for table in ("tickets", "trades", "holdings", "movements"):
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608
+        self._connection.execute(
+            "UPDATE market SET cash = ?, initial_cash = ?, begun_ns = ?, blocked = ''",
+            (str(cash), str(cash), clock_ns),
+        )
+        self._connection.execute(
+            "UPDATE standing SET generation = generation + 1, suspended = 0, fractional = 1"
+        )
+
     def load(self) -> Account:
         """The account with its open orders."""
-        cash, clock_ns, orders, trades = self._one(
-            "SELECT cash, clock_ns, (SELECT max(sequence) FROM tickets),"
-            " (SELECT max(sequence) FROM trades) FROM market"
+        cash, clock_ns, halted, blocked, orders, trades, events = self._one(
+            "SELECT cash, clock_ns, halted, blocked, (SELECT max(sequence) FROM tickets),"
+            " (SELECT max(sequence) FROM trades), (SELECT max(sequence) FROM events) FROM market"
         )
         return Account(
             clock_ns=clock_ns,
             cash=Decimal(cash),
-            holdings=[
-                Holding(
-                    symbol=row[0],
-                    quantity=Decimal(row[1]),
-                    average_price=Decimal(row[2]),
-                    opened_ns=row[3],
-                )
-                for row in self._connection.execute(HOLDINGS + "ORDER BY symbol")
-            ],
+            holdings=map(holding_of, self._connection.execute(HOLDINGS + "ORDER BY symbol")),
             tickets=self._tickets("WHERE is_open = 1 ORDER BY sequence"),
             order_count=orders or 0,
             trade_count=trades or 0,
+            event_count=events or 0,
+            halted=json.loads(halted),
+            blocked=blocked,
         )
 
     def save(self, account: Account) -> None:
         """Write what changed; inside a transaction."""
         run = self._connection.execute
-        run("UPDATE market SET cash = ?, clock_ns = ?", (str(account.cash), account.clock_ns))
+        run(
+            "UPDATE market SET cash = ?, clock_ns = ?, halted = ?, blocked = ?",
+            (
+                str(account.cash),
+                account.clock_ns,
+                json.dumps(sorted(account.halted)),
+                account.blocked,
+            ),
+        )
         for ticket in account.changed.values():
-            run(PUT_TICKET, _values(ticket, TICKET_COLUMNS) | {"is_open": ticket.is_open})
+            run(PUT_TICKET, values_of(ticket, TICKET_COLUMNS) | {"is_open": ticket.is_open})
         for trade in account.trades:
-            run(PUT_TRADE, _values(trade, TRADE_COLUMNS))
-        if account.trades:
+            run(PUT_TRADE, values_of(trade, TRADE_COLUMNS))
+        for event in account.events:
+            run(PUT_EVENT, event_values(event))
+        if account.holdings != account.holdings_before:
             run("DELETE FROM holdings")
             for holding in account.holdings.values():
-                run(PUT_HOLDING, _values(holding, HOLDING_COLUMNS))
+                run(PUT_HOLDING, values_of(holding, HOLDING_COLUMNS))
+
+    def log(self, command: Command) -> None:
+        """Remember a call that changed the market; inside its transaction."""
+        self._connection.execute(
+            "INSERT INTO commands (clock_ns, method, path, body) VALUES (?, ?, ?, ?)",
+            (command.clock_ns, command.method, command.path, command.body),
+        )
+
+    def commands(self) -> list[Command]:
+        """The beginning and every call that changed the market, oldest first.
+
+        StateError where the beginning is missing.
+        """
+        rows = self._connection.execute(
+            "SELECT clock_ns, method, path, body FROM commands ORDER BY sequence"
+        )
+        found = [Command(clock_ns=row[0], method=row[1], path=row[2], body=row[3]) for row in rows]
+        if not found or found[0].method != BEGIN:
+            raise StateError(
+                f"{self._name} was begun by an older version that kept no log of commands; it "
+                "cannot be replayed"
+            )
+        return found
+
+    def events(self, after: int) -> list[Event]:
+        """Changes of orders beyond the sequence number `after`, oldest first."""
+        rows = self._connection.execute(EVENTS + "WHERE sequence > ? ORDER BY sequence", (after,))
+        return [event_of(row) for row in rows]
+
+    def sha256(self) -> str:
+        """Hash of every row of every table: two markets with the same one are the same."""
+        digest = hashlib.sha256()
+        tables = self._connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+        ).fetchall()
+        for (table,) in tables:
+            digest.update(f"{table}:".encode())
+            rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608
+            for row in rows:
+                digest.update(repr(row).encode())
+        return digest.hexdigest()
 
     def listed(self, **wanted: Any) -> list[Ticket]:
-        """Orders by status, after, until, side, symbols, nested, direction (1, -1) and limit."""
+        """Orders by status, after, until, side, symbols, coins, later, earlier and nested.
+
+        after, until are UTC nanoseconds, later, earlier sequence numbers, all excluded; direction
+        is 1 or -1; a limit is needed.
+        """
         return self._tickets_of(TICKETS + CHOSEN, wanted)
 
     def families(self, heads: list[Ticket]) -> dict[str, list[Ticket]]:
@@ -216,23 +320,13 @@ class Store:
         """The order with this client id; one that was ever used stays found."""
         return next(iter(self._tickets("WHERE client_order_id = ?", client_order_id)), None)
 
-    def trades(self, *, after: int, limit: int, newest_first: bool) -> list[Trade]:
-        """Trades beyond the sequence number `after`, or before it when the newest come first."""
-        where = (
-            "WHERE sequence < ? ORDER BY sequence DESC LIMIT ?"
-            if newest_first
-            else "WHERE sequence > ? ORDER BY sequence LIMIT ?"
-        )
-        return self._trades(where, after, limit)
+    def trade(self, sequence: int) -> Trade:
+        """The fill with this number."""
+        return self._trades("WHERE sequence = ?", sequence)[0]
 
     def trades_since(self, moment_ns: int) -> list[Trade]:
         """Trades filled after `moment_ns`."""
         return self._trades("WHERE filled_ns > ?", moment_ns)
-
-    def trade_sequence(self, execution_id: str) -> int | None:
-        """Where in the row of trades this one stands."""
-        row = self._one("SELECT sequence FROM trades WHERE execution_id = ?", execution_id)
-        return None if row is None else int(row[0])
 
     def _migrate(self) -> None:
         version = int(self._one("PRAGMA user_version")[0])
@@ -253,54 +347,7 @@ class Store:
         return self._tickets_of(TICKETS + where, values)
 
     def _tickets_of(self, sql: str, values: Any) -> list[Ticket]:
-        return [_ticket(row) for row in self._connection.execute(sql, values)]
+        return [ticket_of(row) for row in self._connection.execute(sql, values)]
 
     def _trades(self, where: str, *values: object) -> list[Trade]:
-        rows = self._connection.execute(TRADES + where, values)
-        return [
-            Trade(
-                sequence=row[0],
-                execution_id=row[1],
-                order_id=row[2],
-                symbol=row[3],
-                side=Side(row[4]),
-                quantity=Decimal(row[5]),
-                price=Decimal(row[6]),
-                fee=Decimal(row[7]),
-                filled_ns=row[8],
-            )
-            for row in rows
-        ]
-
-
-def _values(record: object, columns: tuple[str, ...]) -> dict[str, object]:
-    """Fields of a record as SQLite takes them; amounts and words become text."""
-    values: dict[str, object] = {}
-    for column in columns:
-        value = getattr(record, column)
-        values[column] = str(value) if isinstance(value, Decimal | StrEnum) else value
-    return values
-
-
-def _ticket(row: tuple[Any, ...]) -> Ticket:
-    named = dict(zip(TICKET_COLUMNS, row, strict=True))
-    return Ticket(
-        **named
-        | {
-            "side": Side(named["side"]),
-            "quantity": Decimal(named["quantity"]),
-            "order_type": OrderType(named["order_type"]),
-            "order_class": OrderClass(named["order_class"]),
-            "time_in_force": TimeInForce(named["time_in_force"]),
-            "limit_price": _amount(named["limit_price"]),
-            "stop_price": _amount(named["stop_price"]),
-            "status": OrderStatus(named["status"]),
-            "live": bool(named["live"]),
-            "reserved": Decimal(named["reserved"]),
-            "filled_price": _amount(named["filled_price"]),
-        }
-    )
-
-
-def _amount(text: str | None) -> Decimal | None:
-    return None if text is None else Decimal(text)
+        return [trade_of(row) for row in self._connection.execute(TRADES + where, values)]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from json import dumps
 from urllib.parse import urlencode, urlsplit
 
-from requests import PreparedRequest, Response, Session
+from requests import ConnectionError as BrokenConnectionError
+from requests import PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
+from trader.broker.exchange.answers import Handler, NoAnswerError, raw
 from trader.core.errors import EndpointError
-
-Handler = Callable[[str, str, bytes | None], tuple[int, object]]
 
 
 class InProcess(BaseAdapter):
-    """Answers with what `handler(method, path_url, body)` returns: status and JSON."""
+    """Answers with what `handler(method, path_url, body)` returns: status and JSON.
+
+    Where the handler gives no answer, the errors are those of a broken connection.
+    """
 
     def __init__(self, handler: Handler) -> None:
         super().__init__()
@@ -28,14 +31,20 @@ class InProcess(BaseAdapter):
         body = request.body.encode() if isinstance(request.body, str) else request.body
         if not isinstance(body, bytes | None):
             raise TypeError(f"a streamed body cannot be sent in process: {type(body).__name__}")
-        status, payload = self._handler(request.method or "GET", request.path_url, body)
+        try:
+            status, payload = self._handler(request.method or "GET", request.path_url, body)
+        except NoAnswerError as exc:
+            kind = ReadTimeout if exc.waits else BrokenConnectionError
+            raise kind(str(exc), request=request) from exc
+        answer = raw(payload)
         response = Response()
         response.status_code = status
         response.request = request
         response.url = request.url or ""
         response.encoding = "utf-8"
-        response.headers["Content-Type"] = "application/json"
-        response.raw = io.BytesIO(b"" if payload is None else dumps(payload).encode())
+        response.headers["Content-Type"] = answer.content_type
+        response.headers.update(answer.headers)
+        response.raw = io.BytesIO(answer.body)
         return response
 
     def close(self) -> None:

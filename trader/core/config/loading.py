@@ -30,7 +30,7 @@ DEFAULT_FILE = Path("config.yaml")
 LARGEST = 1_000_000  # bytes
 PROFILES = "profiles"
 PROFILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
-UNRECORDED = ("state_dir", "kernels")  # where and how fast, never what is decided
+UNRECORDED = ("state_dir", "kernels", "broker", "daemon")  # where, when, how fast; never what
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,19 @@ from pydantic.fields import FieldInfo
 
 from trader.core.config.models import Debate, Models
 from trader.core.config.sections import FRACTION, ONE_LINE, Section, day, problem
+from trader.core.config.unattended import (
+    BrokerSettings,
+    Daemon,
+    LoopbackUrl,
+    Protections,
+    Safety,
+)
 from trader.core.config.wording import closest, shown
+from trader.core.instruments import standard_symbol
 
 T = TypeVar("T")
-SYMBOL_PATTERN = r"^[A-Z][A-Z0-9.]{0,9}$"
+SYMBOL_PATTERN = r"^[A-Z][A-Z0-9.]{0,9}(/[A-Z]{3,5})?$"
+SOURCES = ("sample", "synthetic", "alpaca")
 
 
 def _symbol(value: Any) -> str:
@@ -33,21 +42,22 @@ def _symbol(value: Any) -> str:
     elif re.fullmatch(SYMBOL_PATTERN, value):
         return value
     else:
-        what = f"{shown(value)} is no symbol; write capital letters, digits and dots, as in BRK.B"
-        if re.fullmatch(SYMBOL_PATTERN, value.strip().upper()):
-            what += f", did you mean {value.strip().upper()}?"
+        spelling = "capital letters, digits and dots, as in BRK.B or BTC/USD"
+        what = f"{shown(value)} is no symbol; write {spelling}"
+        if re.fullmatch(SYMBOL_PATTERN, standard_symbol(value)):
+            what += f", did you mean {standard_symbol(value)}?"
     raise problem("symbol", what)
 
 
 def _source(value: Any) -> Any:
     """Where bars come from; CSV files are named after the colon."""
-    if not isinstance(value, str) or value in ("sample", "synthetic"):
+    if not isinstance(value, str) or value in SOURCES:
         return value
     if value.startswith("csv:") and re.fullmatch(ONE_LINE, value[4:]):
         return value
-    close = closest(value, ("sample", "synthetic"))
+    close = closest(value, SOURCES)
     hint = f", did you mean {close}?" if close else ""
-    raise problem("source", f"{shown(value)} is none of sample, synthetic, csv:PATH{hint}")
+    raise problem("source", f"{shown(value)} is none of {', '.join(SOURCES)}, csv:PATH{hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +103,20 @@ class Data(Section):
 
     source: Annotated[str, BeforeValidator(_source)] = Field(
         default="sample",
-        description="Bars: sample (bundled real bars), synthetic (made up from seed) or csv:PATH",
+        description="Bars: sample (bundled real bars), synthetic (made up), alpaca or csv:PATH",
     )
     timeframe: Literal["1Day", "1Hour"] = Field(default="1Day", description="Length of a bar")
     seed: int = Field(default=7, ge=0, le=2**32 - 1, description="Seed of the synthetic bars")
+    feed: Literal["iex", "sip"] = Field(
+        default="iex", description="Alpaca's feed: iex (one exchange) or sip (all of them)"
+    )
+    adjustment: Literal["all", "split", "raw"] = Field(
+        default="all", description="What Alpaca adjusts its bars for: all, split or raw (nothing)"
+    )
+    base_url: LoopbackUrl = Field(
+        default=None,
+        description="Address of market data on this computer; null for Alpaca's own",
+    )
 
 
 class Account(Section):
@@ -230,6 +250,12 @@ class Risk(Section):
     )
     atr_window: Window = Field(default=14, description="Bars of the ATR that places the stop")
     atr_multiple: float = Field(default=2.0, gt=0, description="Stop distance from entry, in ATR")
+    fractional: bool = Field(
+        default=False, description="Whether parts of a share may be bought; coins always are"
+    )
+    protections: Protections = Field(
+        default=Protections(), description="Rules that give a bad stretch time to pass"
+    )
 
 
 class CostSettings(Section):
@@ -251,6 +277,23 @@ class Market(Section):
 
     start: Annotated[date, BeforeValidator(day)] = Field(
         default=date(2026, 7, 1), description="First session of the embedded market"
+    )
+    seed: int = Field(
+        default=7, ge=0, le=2**32 - 1, description="Seed of what is left to chance in it"
+    )
+    partial_fills: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Orders that are filled in parts, a fraction of all",
+        json_schema_extra=FRACTION,
+    )
+    volume_share: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Largest share of a bar's volume that one bar fills; null for any",
+        json_schema_extra=FRACTION,
     )
 
 
@@ -282,8 +325,11 @@ class Config(Section):
     debate: Debate = Field(default=Debate(), description="How an entry is argued over")
     models: Models = Field(default=Models(), description="The language models that may debate")
     risk: Risk = Field(default=Risk(), description="What the risk gate allows")
+    safety: Safety = Field(default=Safety(), description="When the kill switch trips")
     costs: CostSettings = Field(default=CostSettings(), description="What trading costs")
+    broker: BrokerSettings = Field(default=BrokerSettings(), description="Where orders go")
     market: Market = Field(default=Market(), description="The embedded market of trader run")
+    daemon: Daemon = Field(default=Daemon(), description="The schedule of trader run --paper")
     kernels: Kernels = Field(default=Kernels(), description="Who computes indicators")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pytest
 from alpaca.trading.enums import OrderSide, OrderStatus, OrderType, QueryOrderStatus
@@ -97,7 +98,8 @@ def test_the_calendar_shows_half_days_and_leaves_holidays_out(market):
 def test_assets_are_the_symbols_of_the_data_and_have_stable_ids(market):
     assets = market.client.get_all_assets(GetAssetsRequest())
     assert [asset.symbol for asset in assets] == ["AAPL", "MSFT"]
-    assert not any(asset.fractionable or asset.shortable for asset in assets)
+    assert all(asset.fractionable and not asset.shortable for asset in assets)
+    assert (assets[0].name, assets[0].exchange.value) == ("Apple", "NASDAQ")
     assert market.client.get_asset(assets[1].id) == market.client.get_asset("MSFT")
 
 
@@ -194,9 +196,10 @@ def test_a_nested_list_keeps_a_filled_parent_open_while_a_leg_is(market):
     market.to_close(1)
     (family,) = listed(market, nested=True)
     assert (str(family.id), len(family.legs)) == (head, 2)
-    flat = listed(market)
-    assert [order.legs for order in flat] == [None, None]
-    assert head not in {str(order.id) for order in flat}
+    (flat,) = listed(market)  # a list that is not nested leaves out the stop that is held
+    assert (flat.type, flat.legs) == (OrderType.LIMIT, None)
+    everything = listed(market, status=QueryOrderStatus.ALL)
+    assert {str(order.id) for order in everything} == {head, str(flat.id)}
     assert listed(market, nested=True, status=QueryOrderStatus.CLOSED) == []
 
 
@@ -226,7 +229,9 @@ def test_closing_positions_sells_them_at_the_next_open(market):
     assert market.client.get_all_positions() == []
 
 
-@pytest.mark.parametrize("query", ["qty=11", "qty=0", "qty=x", "percentage=101", "percentage=33"])
+@pytest.mark.parametrize(
+    "query", ["qty=11", "qty=0", "qty=x", "percentage=101", "percentage=0", "qty=1&percentage=1"]
+)
 def test_a_wrong_part_of_a_position_cannot_be_closed(market, query):
     market.buy()
     market.to_close(1)
@@ -278,3 +283,164 @@ def test_an_order_without_a_client_id_gets_one_and_ids_are_the_same_in_every_run
     assert answers[0] == answers[1]
     assert answers[0]["client_order_id"]
     assert Floor(*RISE).bracket(95, 110) == Floor(*RISE).bracket(95, 110)
+
+
+ORDER_FIELDS = {
+    *("id", "client_order_id", "created_at", "updated_at", "submitted_at", "filled_at"),
+    *("expired_at", "expires_at", "canceled_at", "failed_at", "replaced_at", "replaced_by"),
+    *("replaces", "asset_id", "symbol", "asset_class", "notional", "qty", "filled_qty"),
+    *("filled_avg_price", "order_class", "order_type", "type", "side", "position_intent"),
+    *("time_in_force", "limit_price", "stop_price", "status", "extended_hours", "legs"),
+    *("trail_percent", "trail_price", "hwm", "reject_reason"),
+}
+
+
+def raw(market: Floor, order_id: str) -> dict:
+    return market.send("GET", f"/v2/orders/{order_id}?nested=true")[1]
+
+
+def test_an_order_shows_every_field_that_alpaca_has(market):
+    assert set(raw(market, market.buy())) == ORDER_FIELDS
+    market.to_close(1)
+    market.client.close_all_positions()
+    trailing = raw(market, market.bracket(95, 120))
+    assert [set(leg) for leg in trailing["legs"]] == [ORDER_FIELDS, ORDER_FIELDS]
+
+
+def test_a_trailing_stop_shows_its_trail_and_its_mark(market):
+    market.buy()
+    market.to_close(1)
+    stop = market.sell(type="trailing_stop", trail_percent="5", time_in_force="gtc")
+    market.to_close(2)
+    order = raw(market, stop)
+    assert (order["trail_percent"], order["trail_price"], order["hwm"]) == ("5", None, "104")
+    assert order["stop_price"] == "98.8"
+
+
+def test_an_order_by_amount_has_no_quantity_until_it_has_traded(market):
+    order_id = market.buy(qty=None, notional="250.50")
+    order = raw(market, order_id)
+    assert (order["notional"], order["qty"], order["filled_qty"]) == ("250.5", None, "0")
+    market.to_close(1)
+    order = raw(market, order_id)
+    assert (order["qty"], order["filled_qty"], order["status"]) == ("2.505", "2.505", "filled")
+
+
+def test_a_replaced_order_and_its_successor_name_each_other():
+    market = Floor(*RISE, start=opening(1))
+    old = market.buy(type="limit", limit_price=90, time_in_force="gtc")
+    status, new = market.send("PATCH", f"/v2/orders/{old}", {"limit_price": 91, "qty": 3})
+    assert (status, new["limit_price"], new["qty"], new["replaces"]) == (200, "91", "3", old)
+    order = raw(market, old)
+    assert (order["status"], order["replaced_by"]) == ("replaced", new["id"])
+    assert order["replaced_at"] == order["updated_at"]
+    assert new["client_order_id"] != order["client_order_id"]
+    assert market.send("PATCH", f"/v2/orders/{old}", {"limit_price": 92})[0] == 422
+    assert market.send("PATCH", f"/v2/orders/{new['id']}", {"limit_price": "x"})[0] == 422
+    assert market.send("PATCH", "/v2/orders/00000000-0000-0000-0000-000000000000", {})[0] == 404
+
+
+def test_orders_are_found_by_class_and_by_their_neighbours():
+    market = Floor(rows={"AAPL": RISE, "BTC/USD": [(50_000,) * 4] * 6})
+    first = market.buy(type="limit", limit_price=50)
+    coin = market.buy(
+        symbol="BTC/USD", qty="0.01", type="limit", limit_price=40_000, time_in_force="gtc"
+    )
+    last = market.buy(type="limit", limit_price=51)
+
+    def ids(**query: str) -> list[str]:
+        path = "/v2/orders?direction=asc&" + "&".join(f"{k}={v}" for k, v in query.items())
+        return [row["id"] for row in market.send("GET", path)[1]]
+
+    assert ids() == [first, coin, last]
+    assert ids(asset_class="crypto") == [coin]
+    assert ids(asset_class="us_equity") == [first, last]
+    assert ids(symbols="BTC/USD") == [coin]
+    assert ids(after_order_id=first) == [coin, last]
+    assert ids(before_order_id=last) == [first, coin]
+    for wrong in ("after_order_id=x", "asset_class=us_option", "status=x", "limit=501", "side=x"):
+        assert market.send("GET", f"/v2/orders?{wrong}")[0] == 422
+
+
+def test_a_coin_is_a_coin_everywhere():
+    market = Floor(rows={"BTC/USD": [(50_000,) * 4] * 6})
+    order = raw(market, market.buy(symbol="BTC/USD", qty="0.1", time_in_force="gtc"))
+    assert (order["symbol"], order["asset_class"]) == ("BTC/USD", "crypto")
+    market.to_close(1)
+    position = market.client.get_open_position("BTCUSD")
+    assert (position.symbol, position.asset_class.value, position.exchange.value) == (
+        *("BTCUSD", "crypto", "CRYPTO"),
+    )
+    assert (position.qty, position.market_value) == ("0.1", "5000")
+    assert market.send("GET", "/v2/positions/BTC/USD")[0] == 404
+    assert market.send("GET", "/v2/positions/BTC%2FUSD")[0] == 200
+    for name in ("BTC/USD", "BTCUSD"):
+        asset = market.client.get_asset(name)
+        assert (asset.symbol, asset.asset_class.value) == ("BTC/USD", "crypto")
+        assert asset.min_trade_increment == 1e-9
+    assert market.client.get_all_assets(GetAssetsRequest(asset_class="us_equity")) == []
+    assert len(market.client.get_all_assets(GetAssetsRequest(exchange="CRYPTO"))) == 1
+    assert market.broker.portfolio().position("BTC/USD").quantity == Decimal("0.1")
+    market.client.close_position("BTCUSD")
+    market.to_close(2)
+    assert market.client.get_all_positions() == []
+
+
+def test_a_flat_symbol_and_an_unknown_one_have_no_position(market):
+    for name in ("AAPL", "XYZ", "00000000-0000-0000-0000-000000000000"):
+        status, answer = market.send("GET", f"/v2/positions/{name}")
+        assert (status, answer["code"], answer["message"]) == (
+            *(404, 40410000, "position does not exist"),
+        )
+    assert market.send("GET", "/v2/assets/XYZ")[0] == 404
+
+
+def test_todays_gain_counts_what_was_held_before_and_what_came_today():
+    market = Floor(*RISE)
+    market.buy()
+    market.to_close(2)  # 10 at 100, close 103
+    market.buy(qty=5)
+    market.to_close(3)  # 5 more at 103, close 105
+    position = market.client.get_open_position("AAPL")
+    assert (position.unrealized_intraday_pl, position.unrealized_pl) == ("30", "60")
+    assert position.unrealized_intraday_plpc == "0.019417476"  # 30 of 1545
+
+
+def test_the_owner_may_suspend_trading_and_parts_of_a_share(market):
+    before = market.client.get_account_configurations()
+    assert (before.suspend_trade, before.fractional_trading, before.no_shorting) == (
+        *(False, True, True),
+    )
+    market.client.set_account_configurations(before.model_copy(update={"suspend_trade": True}))
+    assert market.client.get_account().trade_suspended_by_user
+    assert market.post() == (
+        403,
+        {"code": 40310000, "message": "new orders are rejected by user request"},
+    )
+    after = before.model_copy(update={"fractional_trading": False})
+    market.client.set_account_configurations(after)
+    assert market.post(qty="0.5")[0] == 403
+    assert market.post()[0] == 200
+    for body in ({"no_shorting": False}, {"suspend_trade": "x"}, {"colour": "red"}, [], None):
+        status, _ = market.send("PATCH", "/v2/account/configurations", body)
+        assert status == 422
+    assert market.client.get_account_configurations() == after
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v2/options/contracts"),
+        ("GET", "/v2/watchlists"),
+        ("PUT", "/v2/account"),
+        ("POST", "/v2/clock"),
+        ("GET", "/v3/account"),
+        ("GET", "//v2/clock"),
+        ("GET", "/"),
+        ("GET", "/v2/account/portfolio"),
+        ("DELETE", "/v2/account/activities/FILL"),
+    ],
+)
+def test_an_unknown_path_is_not_found(market, method, path):
+    status, answer = market.send(method, path)
+    assert (status, answer["code"]) == (404, 40410000)

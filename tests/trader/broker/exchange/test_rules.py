@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from alpaca.common.exceptions import APIError
@@ -11,15 +12,20 @@ from alpaca.trading.enums import OrderClass, OrderSide, TimeInForce
 from alpaca.trading.requests import (
     LimitOrderRequest,
     MarketOrderRequest,
-    ReplaceOrderRequest,
-    StopLimitOrderRequest,
     StopLossRequest,
     StopOrderRequest,
     TakeProfitRequest,
     TrailingStopOrderRequest,
 )
 
-from tests.trader.broker.floor import FLAT, Floor, HandBars
+from tests.trader.broker.floor import (
+    FLAT,
+    Floor,
+    HandBars,
+    closing,
+    minutes_before_close,
+    opening,
+)
 from trader.core.costs import Costs
 
 QUIET = [FLAT] * 6
@@ -73,42 +79,235 @@ def test_a_repeated_order_is_called_a_duplicate_even_when_the_first_one_used_up_
 
 
 @pytest.mark.parametrize(
-    ("request_", "words"),
+    ("body", "words"),
     [
-        (MarketOrderRequest(qty=0.5, **AAPL), "fractional quantity 0.5"),
-        (MarketOrderRequest(notional=100, **AAPL), "notional"),
-        (TrailingStopOrderRequest(qty=1, trail_percent=1, **AAPL), "trail_percent"),
-        (StopLimitOrderRequest(qty=1, stop_price=110, limit_price=111, **AAPL), "stop_limit"),
-        (MarketOrderRequest(qty=1, **AAPL | {"time_in_force": TimeInForce.OPG}), "opg"),
-        (MarketOrderRequest(qty=1, **AAPL | {"time_in_force": TimeInForce.CLS}), "cls"),
-        (MarketOrderRequest(qty=1, **AAPL | {"time_in_force": TimeInForce.IOC}), "ioc"),
-        (MarketOrderRequest(qty=1, **AAPL | {"time_in_force": TimeInForce.FOK}), "fok"),
-        (LimitOrderRequest(qty=1, limit_price=99, extended_hours=True, **AAPL), "extended_hours"),
-        (MarketOrderRequest(qty=1, **SELL), "short sale"),
+        ({"order_class": "mleg"}, "order_class mleg"),
+        ({"position_intent": "sell_to_open"}, "position_intent 'sell_to_open' with side buy"),
         (
-            MarketOrderRequest(
-                qty=1,
-                order_class=OrderClass.OTO,
-                stop_loss=StopLossRequest(stop_price=95, limit_price=94),
-                **AAPL,
-            ),
-            "stop_loss.limit_price",
+            {"order_class": "oto", "stop_loss": {"stop_price": 95, "trail_price": 1}},
+            "stop_loss.trail_price",
         ),
     ],
 )
-def test_what_is_not_offered_is_refused_by_name(market, request_, words):
-    status, code, message, _ = refused(market.client.submit_order, request_)
-    assert (status, code) == (422, 42210000)
-    assert words in message
-    assert "not offered by the embedded exchange" in message
+def test_what_is_not_offered_is_refused_by_name(market, body, words):
+    status, answer = market.post(**body)
+    assert (status, answer["code"]) == (422, 42210000)
+    assert answer["message"] == f"{words} is not offered by the embedded exchange"
 
 
-def test_replacing_an_order_is_refused_by_name(market):
-    order = market.client.submit_order(LimitOrderRequest(qty=1, limit_price=90, **AAPL))
-    change = ReplaceOrderRequest(limit_price=91)
-    answer = refused(market.client.replace_order_by_id, order.id, change)
-    assert answer[:2] == (422, 42210000)
-    assert "replacing an order" in answer[2]
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (
+            MarketOrderRequest(qty=0.5, **AAPL | {"time_in_force": TimeInForce.GTC}),
+            "fractional orders must be DAY orders",
+        ),
+        (
+            MarketOrderRequest(notional=100, **AAPL | {"time_in_force": TimeInForce.GTC}),
+            "fractional orders must be DAY orders",
+        ),
+        (bracket(95, 110, qty=1.5), "fractional orders must be simple orders"),
+        (
+            TrailingStopOrderRequest(qty=1.5, trail_percent=1, **AAPL),
+            "fractional orders must be market, limit, stop, or stop_limit orders",
+        ),
+        (
+            TrailingStopOrderRequest(qty=1, trail_percent=100, **AAPL),
+            "trail_percent must be below 100, not 100",
+        ),
+        (
+            StopOrderRequest(qty=1, stop_price=110, **AAPL | {"time_in_force": TimeInForce.IOC}),
+            "stop orders must not have time_in_force ioc",
+        ),
+        (
+            bracket(95, 110, time_in_force=TimeInForce.OPG),
+            "bracket orders must be DAY or GTC orders",
+        ),
+    ],
+)
+def test_types_classes_and_lives_that_do_not_go_together(market, request_, message):
+    assert refused(market.client.submit_order, request_)[:3] == (422, 42210000, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ({"qty": None}, 40010001, "qty or notional is required"),
+        ({"notional": 5}, 40010001, "only one of qty or notional is accepted"),
+        ({"qty": "0.1234567891"}, 40010001, "qty must have at most 9 decimal places, not "),
+        ({"qty": 0.1 + 0.2}, 40010001, "qty must have at most 9 decimal places, not 0.3000"),
+        ({"type": "trailing_stop"}, 42210000, "trailing stop orders require either trail_price"),
+        (
+            {"type": "trailing_stop", "trail_price": 1, "trail_percent": 1},
+            42210000,
+            "trailing stop orders require either trail_price or trail_percent",
+        ),
+        ({"trail_price": 1}, 42210000, "market orders must not have trail_price"),
+        ({"type": "stop_limit", "stop_price": 1}, 42210000, "stop limit orders require a limit"),
+        ({"type": "stop_limit", "limit_price": 1}, 42210000, "stop limit orders require a stop"),
+        (
+            {
+                "type": "trailing_stop",
+                "trail_price": 1,
+                "order_class": "oto",
+                "stop_loss": {"stop_price": 95},
+            },
+            42210000,
+            "trailing stop orders must be simple orders",
+        ),
+        ({"extended_hours": True}, 40010001, 'only type="limit" is allowed for extended hours'),
+        (
+            {"extended_hours": True, "type": "limit", "limit_price": 1, "time_in_force": "gtc"},
+            40010001,
+            'only time_in_force="day" is allowed for extended hours orders',
+        ),
+        ({"extended_hours": "yes"}, 40010001, "extended_hours must be true or false"),
+    ],
+)
+def test_contradictory_sizes_prices_and_hours_are_refused(market, body, code, message):
+    status, answer = market.post(**body)
+    assert (status, answer["code"]) == (422, code)
+    assert answer["message"].startswith(message)
+
+
+def test_an_extended_hours_order_is_shown_as_one(market):
+    order = market.buy(type="limit", limit_price=50, extended_hours=True)
+    assert market.raw(order)["extended_hours"] is True
+
+
+@pytest.mark.parametrize(
+    ("quantity", "message"),
+    [("1", "account is not allowed to short"), ("0.5", "fractional orders are not allowed")],
+)
+def test_nothing_is_sold_short(market, quantity, message):
+    status, body = market.post(side="sell", qty=quantity)
+    assert (status, body["code"]) == (403, 40310000)
+    assert body["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"qty": None, "notional": "0.99"}, 403),
+        ({"qty": None, "notional": "1"}, 200),
+        ({"qty": "0.009"}, 403),
+        ({"qty": "0.01"}, 200),
+        ({"qty": "0.5", "type": "limit", "limit_price": "1.99"}, 403),
+        ({"qty": "1", "type": "limit", "limit_price": "0.5"}, 200),  # whole shares may be cheap
+    ],
+)
+def test_parts_of_a_share_cost_a_dollar_at_least(market, body, status):
+    answer = market.post(**body)
+    assert answer[0] == status
+    if status == 403:
+        assert answer[1] == {
+            "code": 40310000,
+            "message": "cost basis must be >= minimal amount of order 1",
+        }
+
+
+def test_what_is_left_of_a_share_can_always_be_sold_whole():
+    market = Floor(FLAT, (60, 60, 60, 60), FLAT)
+    market.buy(qty="0.015")  # 1.50 USD, 0.90 after the fall
+    market.to_close(1)
+    assert market.post(side="sell", qty="0.005")[0] == 403
+    assert market.post(side="sell", qty="0.015")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({}, 200, ""),
+        ({"time_in_force": "ioc"}, 200, ""),
+        ({"time_in_force": "day"}, 422, "invalid crypto time_in_force"),
+        ({"time_in_force": "fok"}, 422, "invalid crypto time_in_force"),
+        ({"type": "stop", "stop_price": 90}, 422, "invalid order type for crypto order"),
+        (
+            {"order_class": "oto", "stop_loss": {"stop_price": 90}},
+            422,
+            "crypto orders not allowed for advanced order_class: oto",
+        ),
+        ({"qty": "0.0999"}, 403, "cost basis must be >= minimal amount of order 10"),
+        ({"qty": None, "notional": "9.99"}, 403, "cost basis must be >= minimal amount"),
+        ({"qty": None, "notional": "10"}, 200, ""),
+        ({"type": "limit", "limit_price": "99.123456789"}, 200, ""),
+        ({"type": "limit", "limit_price": "99.1234567891"}, 422, "invalid limit_price"),
+        ({"side": "sell"}, 403, "insufficient qty available for order"),
+    ],
+)
+def test_rules_of_coins(body, status, message):
+    market = Floor(rows={"BTC/USD": QUIET})
+    usual = {"symbol": "BTC/USD", "qty": "0.5", "time_in_force": "gtc"}
+    answer = market.post(**usual | body)
+    assert answer[0] == status
+    assert answer[1].get("message", "").startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("life", "minutes", "status"),
+    [  # minutes after the opening at 9:30 of a session that closes at 16:00
+        ("opg", -3, 200),
+        ("opg", -2, 200),
+        ("opg", -1, 422),
+        ("opg", 0, 422),
+        ("opg", 391, 422),
+        ("opg", 569, 422),
+        ("opg", 570, 200),  # 19:00: the next opening
+        ("cls", -60, 200),
+        ("cls", 380, 200),
+        ("cls", 381, 422),
+        ("cls", 391, 422),
+        ("cls", 570, 200),
+    ],
+)
+def test_orders_for_the_opening_and_the_close_have_their_hours(life, minutes, status):
+    market = Floor(*QUIET, start=opening(1) + timedelta(minutes=minutes))
+    answer = market.post(time_in_force=life)
+    assert answer[0] == status
+    if status == 422:
+        assert answer[1]["message"].startswith(f"{life} orders must be submitted after 7:00pm")
+
+
+def test_on_a_half_day_the_cut_off_for_the_close_is_earlier_and_on_a_holiday_there_is_none():
+    assert Floor(*QUIET, start=minutes_before_close(4, 11)).post(time_in_force="cls")[0] == 200
+    assert Floor(*QUIET, start=minutes_before_close(4, 9)).post(time_in_force="cls")[0] == 422
+    holiday = closing(4) + timedelta(days=1)  # July 4, 13:00 in New York
+    assert Floor(*QUIET, start=holiday).post(time_in_force="opg")[0] == 200
+
+
+def test_a_blocked_account_may_cancel_but_neither_order_nor_replace(market):
+    order = market.buy(type="limit", limit_price=90, client_order_id="mine")
+    market.exchange.block("a hand was raised")
+    refusal = {
+        "code": 40310000,
+        "message": "new orders are rejected by user request: a hand was raised",
+    }
+    assert market.post() == (403, refusal)
+    assert market.replace(order, limit_price=91) == (403, refusal)
+    assert "must be unique" in market.post(client_order_id="mine")[1]["message"]
+    assert market.send("DELETE", f"/v2/orders/{order}")[0] == 204
+    market.exchange.block("")
+    assert market.post()[0] == 200
+
+
+def test_trailing_stops_and_buys_do_not_wash(holding):
+    holding.sell(qty=1, type="trailing_stop", trail_percent=5, time_in_force="gtc")
+    assert holding.post(qty=1, type="limit", limit_price=50)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("trail", "status"), [({"trail_price": 60}, 200), ({"trail_price": 61}, 403)]
+)
+def test_a_trailing_buy_reserves_its_stop_and_four_percent(market, trail, status):
+    """(100 + 60) x 1.04 x 60 = 9984 USD."""
+    assert market.post(qty=60, type="trailing_stop", **trail)[0] == status
+
+
+def test_an_order_by_amount_reserves_its_amount(market):
+    market.buy(qty=None, notional="9000.5")
+    assert market.client.get_account().buying_power == "999.5"
+    status, body = market.post(qty=None, notional="999.51")
+    assert (status, body["cost_basis"]) == (403, "999.51")
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.trader.broker.floor import FLAT, Floor, HandBars, closing
+from tests.trader.broker.floor import CALENDAR, FLAT, Floor, HandBars, closing
+from trader.broker.exchange.replaying import replayed
 from trader.broker.exchange.schema import MIGRATIONS
 from trader.broker.exchange.state import erase
 from trader.core.costs import Costs
 from trader.core.errors import DataIntegrityError, StateError
-from trader.core.market import Timeframe
+from trader.core.market import Timeframe, to_ns
 
 BARS = [FLAT, (100, 104, 99, 103), (103, 106, 94, 101), (101, 103, 100, 102), FLAT, FLAT]
 
@@ -235,3 +236,46 @@ def test_reading_writes_nothing(tmp_path):
     before = [part.read_bytes() for part in files]
     everything(market)
     assert [part.read_bytes() for part in files] == before
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path):
+    """Its orders had no parts: what was filled was filled whole, at a price of its own."""
+    database = tmp_path / "exchange.db"
+    side = sqlite3.connect(database)
+    side.executescript(MIGRATIONS[0])
+    at = to_ns(closing(0))
+    side.execute(
+        "INSERT INTO market VALUES (1, 'hand', '1Day', 0.0, 0.0, 0.0, '10000', '8745.2', ?, ?)",
+        (at, at),
+    )
+    row = "'AAPL', 'buy', '12', 'market', 'simple', 'gtc', NULL, NULL"
+    side.execute(
+        "INSERT INTO tickets VALUES (1, '11111111-2222-3333-4444-555555555555', 'old',"
+        " '11111111-2222-3333-4444-555555555555',"
+        f" {row}, 'filled', 0, '1248', ?, ?, NULL, ?, '104.5667', '', 0)",
+        (at, at, at),
+    )
+    side.execute(
+        "INSERT INTO tickets VALUES (2, '21111111-2222-3333-4444-555555555555', 'open',"
+        " '21111111-2222-3333-4444-555555555555',"
+        f" {row}, 'accepted', 1, '1248', ?, ?, NULL, NULL, NULL, '', 1)",
+        (at, at),
+    )
+    side.execute(
+        "INSERT INTO trades VALUES (1, 'x1', '11111111-2222-3333-4444-555555555555', 'AAPL',"
+        " 'buy', '12', '104.5667', '0.25', ?)",
+        (at,),
+    )
+    side.execute("INSERT INTO holdings VALUES ('AAPL', '12', '104.5667', ?)", (at,))
+    side.execute("PRAGMA user_version = 1")
+    side.commit()
+    side.close()
+    market = Floor(*BARS, database=database)
+    old = market.order("11111111-2222-3333-4444-555555555555")
+    assert (old.filled_quantity, old.filled_average_price) == (12, Decimal("104.5667"))
+    assert market.send("GET", "/v2/account/activities")[1][0]["cum_qty"] == "12"
+    market.to_close(1)
+    waited = market.order("21111111-2222-3333-4444-555555555555")
+    assert (waited.filled_quantity, waited.filled_average_price) == (12, 100)
+    with pytest.raises(StateError, match="kept no log of commands; it cannot be replayed"):
+        replayed(database, data=market.data, calendar=CALENDAR)

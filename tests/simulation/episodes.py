@@ -1,0 +1,243 @@
+"""Episodes: twelve steps of decisions, trades, faults and crashes, then calm, then the oracle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from random import Random
+
+from tests.simulation.desk import Decision, Desk, ManagedDesk, new_database
+from tests.simulation.line import CrashError, Fate, Line
+from tests.simulation.naive import NaiveDesk
+from tests.simulation.oracle import Failure, Truth, exposed, settled
+from tests.simulation.world import CASH, START, SYMBOLS, Market
+from trader.core.errors import EndpointError, TraderError
+from trader.core.trading import Side
+
+STEPS = 12
+LONGEST_REST = 40
+SLOT = timedelta(hours=2)
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What one episode came to."""
+
+    seed: int
+    failures: list[Failure] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    trace: list[str] | None = None
+
+
+class Episode:
+    """One account through faults and crashes. Everything follows from the seed."""
+
+    def __init__(self, seed: int, *, naive: bool = False, traced: bool = False) -> None:
+        rng = self.rng = Random(seed)
+        self.outcome = Outcome(seed=seed, trace=[] if traced else None)
+        self.fate = Fate(rng, trace=self.outcome.trace)
+        self.market = Market(rng, strict=rng.random() < 0.5)
+        self.market.tell = self.fate.tell
+        self.line = Line(self.market, self.fate)
+        self.database = new_database()
+        self.saved: dict[str, object] = {}  # all that the naive desk keeps
+        self.skew = timedelta(0)  # of this computer's clock
+        self.naive = naive
+        self.desk = self._open()
+        self.number = 0  # of the slot
+        self.pending: list[Decision] = []  # of this slot
+        self.taken: dict[str, tuple[Decision, int]] = {}  # with its slot
+        self.due: set[str] = set()  # taken, and the desk had an undisturbed action for it
+        self.excused: set[str] = set()  # called off by a person
+        self.leaving: set[str] = set()
+
+    def _open(self) -> Desk:
+        """A new process."""
+        if self.naive:
+            return NaiveDesk(self.saved, self.line, self.fate)
+        return ManagedDesk(
+            self.database,
+            lambda halt: Line(self.market, self.fate, halt),
+            self.fate,
+            cash=CASH,
+            now=lambda: self.market.now + self.skew,
+            wait=self.line.wait,
+        )
+
+    @property
+    def as_of(self) -> datetime:
+        return START + self.number * SLOT
+
+    # ---- the storm
+
+    def run(self) -> Outcome:
+        """Twelve steps, rest, judgement."""
+        try:
+            for number in range(STEPS):
+                self.fate.tell(f"step {number}, slot {self.number}")
+                self._step()
+                self.market.step(surprises=self.desk.has_begun)
+            self._rest()
+            self._judge()
+        except TraderError as exc:
+            self._fail("error", f"{type(exc).__name__}: {exc}")
+        self.outcome.counts.update(self.fate.counts)
+        self.outcome.counts["episodes"] += 1
+        return self.outcome
+
+    def _fail(self, kind: str, what: str) -> None:
+        self.outcome.failures.append(Failure(kind=kind, what=what))
+        self.fate.tell(f"  FAILED {kind}: {what}")
+
+    def _step(self) -> None:
+        rng, desk = self.rng, self.desk
+        begun = rng.random() < 0.35
+        if begun:
+            self.number += 1
+            self.pending.clear()
+        if rng.random() < 0.5:
+            self.pending.append(self._decide())
+        if rng.random() < 0.25 and self.taken:
+            self.leaving.add(rng.choice(list(self.taken.values()))[0].trade_id)
+        if rng.random() < 0.05:
+            self.skew = timedelta(hours=rng.choice((-1, 0, 1)))
+        if rng.random() < 0.06:
+            self._close(rng.choice(SYMBOLS))
+        if desk.frozen and rng.random() < 0.5:
+            self._act("acknowledge", lambda: self.desk.acknowledge(self.market.now))
+        if begun or self.pending:
+            self._act("slot", self._slot)
+        elif rng.random() < 0.7:
+            self._act("watch", lambda: self.desk.watch(self.as_of))
+
+    def _decide(self) -> Decision:
+        rng, market = self.rng, self.market
+        number = self.outcome.counts["decisions"] = self.outcome.counts["decisions"] + 1
+        symbol = rng.choice(SYMBOLS)
+        quantity = Decimal(number + 2)
+        if "/" in symbol:
+            quantity /= 4
+        elif rng.random() < 0.4:
+            quantity += Decimal("0.5")
+        price = market.price[symbol]
+        return Decision(
+            name=f"{number:04d}",
+            symbol=symbol,
+            quantity=quantity,
+            stop=price - 4,
+            target=price + 6,
+        )
+
+    def _slot(self) -> None:
+        self.desk.slot(tuple(self.pending), self.leaving, self.as_of)
+
+    def _close(self, symbol: str) -> None:
+        """A person closes a symbol: what has not arrived there need not arrive any more."""
+        self._act("wish", lambda: self.desk.wish_to_close(symbol, self.market.now))
+        for decision, _ in self.taken.values():
+            if decision.symbol == symbol:
+                self.excused.add(decision.name)
+
+    def _act(self, name: str, action: Callable[[], None]) -> None:
+        """Let the desk do something; after a crash another process goes on."""
+        self.fate.disturbed = False
+        self.fate.tell(f" {name}")
+        before = len(self.market.trades)
+        done = False
+        try:
+            action()
+            done = True
+        except CrashError:
+            self.desk = self._open()
+        except EndpointError as exc:
+            self.fate.tell(f"  given up: {exc}")
+        self._note_taken()
+        if done and name in ("slot", "watch"):
+            self.outcome.counts["actions"] += 1
+            if not self.fate.disturbed:
+                self._check(before)
+
+    def _note_taken(self) -> None:
+        told = self.desk.taken
+        if len(told) == len(self.taken):
+            return
+        for decision in self.pending:
+            if decision.name in told and decision.name not in self.taken:
+                self.taken[decision.name] = decision, self.number
+
+    def _check(self, before: int) -> None:
+        """After an undisturbed action: nothing naked, and what was decided is at the broker."""
+        self.outcome.counts["undisturbed actions"] += 1
+        self.due |= {name for name, (_, slot) in self.taken.items() if slot == self.number}
+        bought: dict[str, Decimal] = {}
+        for fill in self.market.trades[before:]:
+            if fill.side is Side.BUY:
+                bought[fill.symbol] = bought.get(fill.symbol, Decimal(0)) + fill.quantity
+        for failure in exposed(self._truth(), bought):
+            self._fail(failure.kind, failure.what)
+
+    def _truth(self) -> Truth:
+        market = self.market
+        return Truth(
+            trees=[market.show(root) for root in market.roots], held=market.held, ours=market.ours
+        )
+
+    # ---- the calm
+
+    def _rest(self) -> None:
+        """Faults off; the market trades what it can, the desk looks until nothing changes."""
+        self.fate.tell("calm")
+        self.fate.calm()
+        self.market.calm()
+        self.desk = self._open()
+        quiet = ""
+        for _ in range(LONGEST_REST):
+            state = f"{self.desk.state()} {len(self.market.trades)}"
+            if state == quiet:
+                break
+            quiet = state
+            if self.desk.frozen:
+                self._freeze()
+            self._act("watch", lambda: self.desk.watch(self.as_of))
+            self.market.settle()
+        else:
+            self._fail("restless", f"still busy after {LONGEST_REST} looks")
+
+    def _freeze(self) -> None:
+        if not self.market.hid_foreign:
+            self._fail("frozen", self.desk.frozen)
+        self.outcome.counts["acknowledged"] += 1
+        self.desk.acknowledge(self.market.now)
+
+    def _judge(self) -> None:
+        market, book = self.market, self.desk.book()
+        held = {symbol: shares for symbol, shares in market.held.items() if shares}
+        if dict(book.quantities) != held:
+            self._fail("mismatch", f"the broker has {held}, the desk {dict(book.quantities)}")
+        if abs(book.cash - market.cash) >= book.tolerance:
+            self._fail("mismatch", f"cash {market.cash} at the broker, {book.cash} at the desk")
+        due = {(one.symbol, one.quantity): one.name for one, _ in self.taken.values()}
+        excused = set(market.refused)
+        for decision, slot in self.taken.values():
+            current = slot == self.number or decision.name in self.due
+            if not current or decision.name in self.excused:
+                excused.add((decision.symbol, decision.quantity))
+        for failure in settled(self._truth(), due, excused):
+            self._fail(failure.kind, failure.what)
+        if self.desk.frozen:
+            self._fail("frozen", self.desk.frozen)
+        self.desk.verify()
+        again = self._open().book()
+        if again != book:
+            self._fail("forgotten", f"{book} before and {again} after a restart")
+
+
+def run_episode(seed: int, *, naive: bool = False, traced: bool = False) -> Outcome:
+    """One episode; a failing one is run once more, to be traced."""
+    outcome = Episode(seed, naive=naive, traced=traced).run()
+    if outcome.failures and not traced and not naive:
+        outcome.trace = Episode(seed, naive=naive, traced=True).run().trace
+    return outcome

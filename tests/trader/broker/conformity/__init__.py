@@ -1,0 +1,1 @@
+"""One suite over both transports: unmodified alpaca-py clients, in process and over HTTP."""
