@@ -13,10 +13,10 @@ from trader.core.costs import Costs
 from trader.core.errors import StateError
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
-from trader.orders.sending import NEVER_ARRIVED, NOT_NEEDED
+from trader.orders.sending import NEVER_ARRIVED, NOT_NEEDED, OTHERS_WAIT
 
 Json = dict[str, Any]
-GIVEN_UP = (NEVER_ARRIVED, NOT_NEEDED)
+GIVEN_UP = (NEVER_ARRIVED, NOT_NEEDED, OTHERS_WAIT)
 ALIVE = ("new", "accepted", "pending_new", "partially_filled", "held")
 SOLD_AT_ONCE = ("market", "stop", "stop_limit", "trailing_stop")  # what guards shares
 OF_AN_ORDER = (
@@ -144,6 +144,11 @@ def _doubled(books: Books, journal: OrderJournal, cycles: list[str]) -> list[str
             for leg in (held.get(item.intent.client_order_id) or {}).get("legs") or ()
         ]
         sold = sum(_filled(order) for order in (*sales, *legs))
+        for item in entries:
+            order = held.get(item.intent.client_order_id)
+            if order and order["submitted_at"][:10] != f"{item.as_of:%Y-%m-%d}":
+                key, day = item.intent.client_order_id, order["submitted_at"][:10]
+                found.append(f"doubled: {key} of {item.as_of:%Y-%m-%d} was sent on {day}")
         if len(entries) > 1:
             found.append(f"doubled: {len(entries)} entries of {cycle}")
         if bought > sum(item.intent.quantity for item in entries):

@@ -30,6 +30,13 @@ KILLED = -signal.SIGKILL
 TERMINATED = 128 + signal.SIGTERM
 DEADLINE_SECONDS = 300.0
 LOOK_SECONDS = 0.02
+OF_AN_ENTRY = (
+    "before the commit of cycle+intent",
+    "after the commit of cycle+intent",
+    "before sending POST /v2/orders",
+    "done, not answered: POST /v2/orders",
+    "after the answer to POST /v2/orders",
+)
 AFTERMATHS = ("at once", "moved", "again")
 FILES = ("ledger.db", "checkpoints.db")
 
@@ -162,10 +169,11 @@ class Walk:
             found += complaints(books, ledger)
             if kill.then != "moved" and books.story() != self.stories[kill.slot]:
                 found.append("the account is another one than after a calm walk")
-            market.calls.clear()
-            self._run(market, state, log)
-            if any(call.is_new_order for call in market.calls):
-                found.append("doubled: one run more sent one order more")
+            if kill.then == "at once":
+                market.calls.clear()
+                self._run(market, state, log)
+                if any(call.is_new_order for call in market.calls):
+                    found.append("doubled: one run more sent one order more")
         before, problem = _before_first_new_order(calls, doubted)
         return Recovery(
             kill=kill,
@@ -273,6 +281,7 @@ def said(state: Path) -> str:
 def kills(walks: Sequence[Walk], *, runs: int, of_each: int = 0) -> list[Kill]:
     """Kills for every named point in turn, the weightiest names first.
 
+    Those of a decision on the way to its order come before all others, with nothing moved since.
     The same name comes back in another slot, at another occurrence, with another aftermath.
     runs     how many; more, where every name is to come `of_each` times
     """
@@ -282,9 +291,9 @@ def kills(walks: Sequence[Walk], *, runs: int, of_each: int = 0) -> list[Kill]:
             for name in dict.fromkeys(reached):
                 for occurrence in range(1, reached.count(name) + 1):
                     places.setdefault(name, []).append((walk.scene.name, slot, occurrence))
-    chosen: list[Kill] = []
+    chosen = entry_kills(walks)
     names = sorted(places, key=weight)
-    wanted = max(runs, of_each * len(names))
+    wanted = max(runs, len(chosen) + of_each * len(names))
     for turn in range(-(-wanted // len(names))):
         for number, name in enumerate(names):
             spots = places[name]
@@ -299,6 +308,19 @@ def kills(walks: Sequence[Walk], *, runs: int, of_each: int = 0) -> list[Kill]:
                 )
             )
     return chosen[:wanted]
+
+
+def entry_kills(walks: Sequence[Walk]) -> list[Kill]:
+    """A decision that is recorded has to become its order, in this very slot and once."""
+    return [
+        Kill(
+            scene=walks[number % len(walks)].scene.name,
+            slot=0,
+            death=Death(name=name, occurrence=1),
+            then="at once",
+        )
+        for number, name in enumerate(OF_AN_ENTRY)
+    ]
 
 
 def weight(name: str) -> tuple[int, str]:

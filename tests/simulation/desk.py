@@ -74,9 +74,7 @@ class Desk(Protocol):
     def has_begun(self) -> bool:
         """Whether it has seen the account; what moves before belongs to what it begins with."""
 
-    @property
-    def taken(self) -> set[str]:
-        """Names of the decisions that it has been told, by whichever process."""
+    taken: set[str]  # names of the decisions that it has been told, by whichever process
 
     def book(self) -> Book:
         """What it believes."""
@@ -178,6 +176,7 @@ class ManagedDesk:
             database.execute("ROLLBACK")
         self.ledger = MortalLedger(database, fate)
         self.controls = Controls(self.ledger, now=now)
+        self.taken = {record.record_id for record in self.ledger.records("cycle")}
         journal = OrderJournal(self.ledger, cash=cash, costs=Costs())
         self.orders = OrderManager(
             broker_of(self.controls), journal, controls=self.controls, wait=wait
@@ -209,6 +208,7 @@ class ManagedDesk:
         ]
         with self.ledger.transaction():
             written = [decision for decision in allowed if self._write(decision, as_of)]
+        self.taken.update(decision.name for decision in written)
         for decision in written:
             with suppress(OrderRefusedError, EndpointError):
                 orders.send(intent_of(decision))
@@ -246,10 +246,6 @@ class ManagedDesk:
     @property
     def has_begun(self) -> bool:
         return self.orders.journal.account is not None
-
-    @property
-    def taken(self) -> set[str]:
-        return {record.record_id for record in self.ledger.records("cycle")}
 
     def book(self) -> Book:
         journal = self.orders.journal

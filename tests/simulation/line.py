@@ -26,7 +26,7 @@ from trader.core.trading import (
     Side,
 )
 
-CRASH = (0.003, 0.01, 0.03)  # at each crash point; one of them for a whole episode
+CRASH = (0.003, 0.008, 0.03)  # at each crash point; one of them for a whole episode
 LOST_REQUEST, LOST_ANSWER, RATE_LIMITED, SERVER_ERROR = 0.08, 0.08, 0.04, 0.05
 REFUSED, REJECTED, WITHOUT_LEGS, FILLED_FIRST, TAKEN_BUT_REFUSED = 0.03, 0.01, 0.02, 0.05, 0.005
 UNSEEN, LOOKUP_LOST, READING_LOST = 0.1, 0.08, 0.02
@@ -243,6 +243,7 @@ class Line:
             fate.counts["delayed visibility"] += 1
         elif chance < FILLED_FIRST + UNSEEN + TAKEN_BUT_REFUSED:
             fate.strike("taken but refused", name)
+            ticket.is_denied = True
             raise OrderRefusedError("order not found, they said", code=40410000)
         return ticket
 

@@ -31,7 +31,7 @@ class NaiveDesk:
         self._seen: set[str] = set()
         self._quantities: dict[str, Decimal] = {}
         self._cash = CASH
-        saved.setdefault("taken", set())
+        self.taken: set[str] = saved.setdefault("taken", set())  # type: ignore[assignment]
         held, cash = saved.get("book", ({}, CASH))  # type: ignore[misc]
         self._quantities, self._cash = dict(held), cash
         self._seen = set(saved.get("seen", ()))  # type: ignore[arg-type]
@@ -95,10 +95,6 @@ class NaiveDesk:
     @property
     def has_begun(self) -> bool:
         return True
-
-    @property
-    def taken(self) -> set[str]:
-        return self._saved["taken"]  # type: ignore[return-value]
 
     def book(self) -> Book:
         held = {symbol: shares for symbol, shares in self._quantities.items() if shares}

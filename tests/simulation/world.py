@@ -62,6 +62,7 @@ class Ticket:
     parent: Ticket | None = None
     legs: list[Ticket] = field(default_factory=list)
     replaced_by: str | None = None
+    is_denied: bool = False  # the broker took it and said no
     unseen: int = 0  # lookups that will not find it
     cancel_in: int | None = None  # looks until it is canceled
     shown: Order | None = None
@@ -302,7 +303,7 @@ class Market:
     def _tell(self, fill: Fill) -> None:
         self.trades.append(fill)
         chance = 1.0 if self.is_calm else self.rng.random()
-        if chance >= 0.1:
+        if chance >= 0.1 or self.tickets[fill.order_id].is_denied:
             self.feed.append(fill)
             return
         self.hid_foreign |= fill.client_order_id.startswith(BY_HAND)

@@ -191,6 +191,7 @@ def _carry_out(app: Context) -> tuple[str, ...]:
                 listener=None,
                 notices=notices,
                 run_id=run_id,
+                needs_models=False,
             ) as trader:
                 trader.watch()
     except LockHeldError:

@@ -13,9 +13,9 @@ from threading import Event, main_thread
 from typing import Any, Literal, NoReturn
 
 from trader.app.context import Context
-from trader.app.fitting import as_begun, require_bars, require_fitting
+from trader.app.fitting import as_begun, asked, require_bars, require_fitting, usable_at
 from trader.app.folder import locked
-from trader.app.heartbeat import Pulse
+from trader.app.heartbeat import Pulse, read
 from trader.app.logs import logging_to, secrets_of, tell
 from trader.app.metrics import Metrics, Standing, served
 from trader.app.paper import PaperTrader, RunResult, paper_trader
@@ -130,77 +130,140 @@ def follow(
     """
     require_debate(app)
     settings, secrets = app.config.daemon, secrets_of(app.config, app.environ)
-    stop, metrics, notices = Stop(), Metrics(), list[str]()
+    notices: list[str] = []
     with ExitStack() as held:
         held.enter_context(locked(app.state_dir))
         held.enter_context(logging_to(log, form=settings.log_format, secrets=secrets, quiet=quiet))
-        held.enter_context(stop.listening())
+        stop = held.enter_context(Stop().listening())
         if restart_market:
             begin_again(app, notices)
-        app, run_id = as_begun(app)
+        schedule = Schedule(app, held, stop=stop, notices=notices, listener=listener)
+        while (result := schedule.walk()) is None:
+            pass
+        tell("end", ended=result.ended, slots=result.slots, equity=result.equity)
+        return result
+
+
+class Schedule:
+    """The schedule of one process, over one account that may be opened more than once.
+
+    A slot in which a GO waited for a person is finished with the settings that it was begun with.
+    Then the account is opened again, with those of now.
+
+    held  takes what lasts as long as the process does
+    """
+
+    def __init__(
+        self,
+        app: Context,
+        held: ExitStack,
+        *,
+        stop: Stop,
+        notices: list[str],
+        listener: DebateListener | None,
+    ) -> None:
+        self._app, self._held, self._stop = app, held, stop
+        self._notices, self._listener = notices, listener
+        self._metrics = Metrics()
+        self._address = ""
+        self._pulse: Pulse | None = None
+        self._daemon: Daemon | None = None
+
+    def walk(self) -> DaemonResult | None:
+        """Walk until the end, or, with None, until the account has to be opened again."""
+        app, run_id = as_begun(self._app)
         require_fitting(app)
-        address = held.enter_context(served(settings.metrics_port, metrics.text))
-        trader = held.enter_context(
-            paper_trader(
-                app,
-                approvals=Approvals(unanswered="waits"),
-                listener=listener,
-                notices=notices,
-                run_id=run_id,
+        settings, stop = self._app.config.daemon, self._stop
+        if self._pulse is None:
+            metrics = self._metrics
+            self._address = self._held.enter_context(served(settings.metrics_port, metrics.text))
+        with ExitStack() as opened:
+            trader = opened.enter_context(
+                paper_trader(
+                    app,
+                    approvals=Approvals(unanswered="waits"),
+                    listener=self._listener,
+                    notices=self._notices,
+                    run_id=run_id,
+                )
             )
-        )
-        work = PaperWork(app, trader, metrics)
-        held.callback(work.close)
-        pace: SimulatedPace | RealPace
-        if trader.simulated:
-            pace = SimulatedPace(trader.now(), speed=settings.speed, wait=stop.wait)
-        else:
-            beside = app.config.broker.base_url is not None  # its clock may run at any speed
-            fresh = 0.5 if beside else settings.reconcile_minutes * 60
-            pace = RealPace(trader.now, fresh_seconds=fresh)
-        pulse: Pulse | None = None
+            if trader.cut_short(trader.next_slot()) and run_id is None:
+                self._notices.append("a slot was cut short; it is finished now")
+            work = PaperWork(app, trader, self._metrics)
+            opened.callback(work.close)
+            pace: SimulatedPace | RealPace
+            if trader.simulated:
+                pace = SimulatedPace(trader.now(), speed=settings.speed, wait=stop.wait)
+            else:
+                beside = app.config.broker.base_url is not None  # its clock may run at any speed
+                fresh = 0.5 if beside else settings.reconcile_minutes * 60
+                pace = RealPace(trader.now, fresh_seconds=fresh)
 
-        def beaten(beat: Beat) -> None:
-            metrics.failures, metrics.cycle_at = beat.failures, beat.last_cycle_at
-            if pulse is not None:
-                pulse.beat(beat)
+            def settled() -> bool:
+                """Whether the slot is over that had to be finished as it was begun."""
+                if run_id is None:
+                    return False
+                usable = usable_at(app, None if trader.simulated else pace.now())
+                return not any(map(usable, asked(trader.ledger)))
 
-        daemon = Daemon(
-            work,
-            ledger=trader.ledger,
-            agenda=Agenda(
-                trader.calendar, trader.timeframe, settings, delayed=not trader.simulated
-            ),
-            now=pace.now,
-            begun=_begun(trader, pace.now()),
-            simulated=trader.simulated,
-            watch_seconds=settings.reconcile_minutes * 60,
-            tell=work.tell,
-            beaten=beaten,
-            stopped=lambda: stop.asked,
-        )
-        pulse = held.enter_context(
-            Pulse(
-                app.state_dir,
+            self._daemon = Daemon(
+                work,
+                ledger=trader.ledger,
+                agenda=Agenda(
+                    trader.calendar, trader.timeframe, settings, delayed=not trader.simulated
+                ),
+                now=pace.now,
+                begun=_begun(trader, pace.now()),
                 simulated=trader.simulated,
-                metrics=address,
-                alive=lambda: _alive(daemon),
-                written=metrics.beaten,
+                watch_seconds=settings.reconcile_minutes * 60,
+                tell=work.tell,
+                beaten=self._beaten,
+                stopped=lambda: stop.asked or settled(),
+                beat=self._last_beat(trader),
+            )
+            self._begin(trader, pace.now())
+            pace.follow(self._daemon.wake)
+            if self._daemon.beat.state == "stopped" and not stop.asked:
+                tell("notice", text="the slot that waited is over: the settings of now hold again")
+                return None
+            return work.result(stop.signal, pace.now(), self._daemon.beat.failures, self._notices)
+
+    def _last_beat(self, trader: PaperTrader) -> Beat:
+        """What is still true of the last beat of this account, whichever process it was of."""
+        found = read(self._app.state_dir)
+        if found is None or trader.ledger.last("slot") is None:
+            return Beat()
+        last, failures = found.beat, self._metrics.failures
+        return Beat(last_cycle=last.last_cycle, last_cycle_at=last.last_cycle_at, failures=failures)
+
+    def _begin(self, trader: PaperTrader, now: datetime) -> None:
+        """Say that the schedule begins, once."""
+        if self._pulse is not None:
+            return
+        self._pulse = self._held.enter_context(
+            Pulse(
+                self._app.state_dir,
+                simulated=trader.simulated,
+                metrics=self._address,
+                alive=lambda: self._daemon is None or _alive(self._daemon),
+                written=self._metrics.beaten,
             )
         )
         tell(
             "start",
-            state_dir=str(app.state_dir),
-            source=app.data.name,
+            state_dir=str(self._app.state_dir),
+            source=self._app.data.name,
             simulated=trader.simulated,
-            market_time=pace.now(),
-            notices=notices,
-            **({"metrics": address} if address else {}),
+            market_time=now,
+            notices=self._notices,
+            **({"metrics": self._address} if self._address else {}),
         )
-        pace.follow(daemon.wake)
-        result = work.result(stop.signal, pace.now(), daemon.beat.failures, notices)
-        tell("end", ended=result.ended, slots=result.slots, equity=result.equity)
-        return result
+
+    def _beaten(self, beat: Beat) -> None:
+        self._metrics.failures, self._metrics.cycle_at = beat.failures, beat.last_cycle_at
+        reopens = beat.state == "stopped" and not self._stop.asked
+        if self._pulse is not None and not reopens:
+            self._pulse.beat(beat)
 
 
 def _begun(trader: PaperTrader, now: datetime) -> datetime:
@@ -235,7 +298,6 @@ class PaperWork:
             self._updates = TradeUpdates(
                 lambda: trading_stream(app.config.broker, paper_keys(app)), on_gap=self._missed
             )
-        self._slots = self._cycles = 0
         self._seen = trader.look()
 
     def carry_out(self, job: Job) -> Mapping[str, Any] | None:
@@ -257,10 +319,8 @@ class PaperWork:
         if result.slot is None:
             return None
         verdicts = [str(cycle.debate.verdict.decision) for cycle in result.cycles]
-        self._slots += 1
         if self._updates is not None and any(cycle.intent is not None for cycle in result.cycles):
             self._updates.due()
-        self._cycles += len(verdicts)
         self._metrics.fills += len(result.fills)
         self._metrics.decisions.update(verdicts)
         for cycle in result.cycles:
@@ -373,8 +433,8 @@ class PaperWork:
             simulated=found.simulated,
             source=found.source,
             notices=tuple(notices),
-            slots=self._slots,
-            cycles=self._cycles,
+            slots=self._metrics.jobs["cycle", "done"],
+            cycles=self._metrics.decisions.total(),
             fills=self._metrics.fills,
             failures=failures,
             positions=found.positions,

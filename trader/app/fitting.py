@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,25 +14,69 @@ from trader.core.config import config_primitives
 from trader.core.errors import DataIntegrityError, StateError, UsageError
 from trader.core.market import from_ns
 from trader.ledger.store import Ledger, Record
-from trader.pipeline.slots import Slot, slots_between
+from trader.pipeline.slots import Slot, newest_slot, slots_between, usable_until
+
+Usable = Callable[[Record], bool]
 
 
 def waiting_in(app: Context) -> list[str]:
-    """Cycle ids of GOs of the account in the state folder that a person has not answered."""
+    """Cycle ids of GOs of the account in the state folder that a person can still answer.
+
+    Raises EndpointError when the broker, whose time counts, cannot be asked.
+    """
     if not (app.state_dir / LEDGER).exists():
         return []
     ledger = Ledger(app.state_dir / LEDGER, read_only=True)
     try:
-        return waiting(ledger)
+        request = _newest(asked(ledger))
+        if request is None:
+            return []
+        own, now = _own(app, ledger, request)
+        return waiting(ledger, usable_at(own, now))
     finally:
         ledger.close()
 
 
-def waiting(ledger: Ledger) -> list[str]:
+def waiting(ledger: Ledger, usable: Usable = lambda _: True) -> list[str]:
     """Cycle ids of the unfinished slot whose GO a person was asked about and has not answered."""
     return [
-        item.record_id for item in asked(ledger) if ledger.record("answer", item.record_id) is None
+        item.record_id
+        for item in asked(ledger)
+        if usable(item) and ledger.record("answer", item.record_id) is None
     ]
+
+
+def usable_at(app: Context, now: datetime | None) -> Usable:
+    """Whether what a person was asked can still be decided: its slot may be over.
+
+    now  the broker's time; None: in an embedded market, which waits for the answer
+    """
+
+    def usable(request: Record) -> bool:
+        if now is None:
+            return True
+        as_of = datetime.fromisoformat(request.body["request"]["as_of"])
+        slot = newest_slot(app.calendar, app.timeframe, as_of)
+        return slot is not None and now < usable_until(app.calendar, app.timeframe, slot)
+
+    return usable
+
+
+def _newest(records: Iterator[Record]) -> Record | None:
+    return max(records, key=lambda record: record.seq, default=None)
+
+
+def _own(app: Context, ledger: Ledger, request: Record) -> tuple[Context, datetime | None]:
+    """The place of the run that asked, and the time there; None in an embedded market."""
+    begun = ledger.record("run", request.body["run_id"])
+    if begun is None:
+        raise StateError("the ledger holds a request for approval without its run")
+    own = app.under(begun.body["settings"])
+    if "embedded" in (own.config.broker.name, begun.body.get("broker", "embedded")):
+        return own, None
+    from trader.app.venue import alpaca_broker
+
+    return own, alpaca_broker(own).clock().now
 
 
 def asked(ledger: Ledger) -> Iterator[Record]:
@@ -46,22 +90,20 @@ def as_begun(app: Context) -> tuple[Context, str | None]:
 
     Such a slot is finished under that id, whatever the settings and the program are now: under
     another one its debates would be held again, and what was approved would not be what is
-    ordered. Where nobody was asked: the place as it is, and None.
+    ordered. Where nobody was asked, or that slot is over: the place as it is, and None.
+    Raises EndpointError when the broker, whose time counts, cannot be asked.
     """
     if not (app.state_dir / LEDGER).exists():
         return app, None
     ledger = Ledger(app.state_dir / LEDGER, read_only=True)
     try:
-        request = next(asked(ledger), None)
+        request = _newest(asked(ledger))
         if request is None:
             return app, None
-        run_id: str = request.body["run_id"]
-        begun = ledger.record("run", run_id)
+        own, now = _own(app, ledger, request)
+        return (own, request.body["run_id"]) if usable_at(own, now)(request) else (app, None)
     finally:
         ledger.close()
-    if begun is None:
-        raise StateError("the ledger holds a request for approval without its run")
-    return app.under(begun.body["settings"]), run_id
 
 
 def first_slot(app: Context) -> Slot:

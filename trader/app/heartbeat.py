@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -16,7 +17,10 @@ from typing import Any, Literal
 
 from trader.core.canonical import from_primitive, to_object, to_primitive
 from trader.core.clock import SystemClock
+from trader.core.errors import StateError
 from trader.pipeline.daemon import Beat
+
+log = logging.getLogger(__name__)
 
 HEARTBEAT, LOCK = "heartbeat.json", "lock"
 BEAT_SECONDS = 5.0
@@ -169,11 +173,22 @@ class Pulse:
         notify("STOPPING=1")
 
     def beat(self, beat: Beat) -> None:
-        """Write how the daemon is."""
+        """Write how the daemon is; StateError when its folder is gone.
+
+        What cannot be written for another reason is written with the next beat: a daemon does not
+        end for want of a heartbeat, and a full disk is told by what has to be written.
+        """
         if self._beat.state == "starting" != beat.state:
             notify("READY=1")
         self._beat = beat
-        self._write()
+        try:
+            self._write()
+        except FileNotFoundError as exc:
+            raise StateError(
+                f"the state folder {self._state_dir} is gone: bring it back, and start again"
+            ) from exc
+        except OSError as exc:
+            log.warning("the heartbeat cannot be written: %s", exc.strerror or exc)
 
     def _write(self) -> None:
         with self._one:
@@ -195,7 +210,7 @@ class Pulse:
         while not self._over.wait(BEAT_SECONDS):
             if self._alive():
                 notify("WATCHDOG=1")
-                with suppress(OSError):  # a full disk is told by what has to be written
+                with suppress(OSError):  # told by the next change
                     self._write()
 
 

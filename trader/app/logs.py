@@ -6,14 +6,16 @@ import json
 import logging
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from trader.broker.credentials import credentials
 from trader.core.canonical import to_primitive
 from trader.core.config import Config
+from trader.core.errors import ConfigError
 
 LOGGER = "trader"
 BYTES, KEPT = 1_000_000, 3  # of one file; older files beside it
@@ -109,7 +111,7 @@ def _word(value: Any) -> str:
 
 
 def secrets_of(config: Config, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What must not be written anywhere: the values of every key that the configuration names."""
+    """What must not be written anywhere: every key that the configuration leads to."""
     models, broker = config.models, config.broker
     names = {
         broker.key_id_variable,
@@ -121,4 +123,8 @@ def secrets_of(config: Config, environ: Mapping[str, str]) -> tuple[str, ...]:
             if side.api_key_variable is not None
         ),
     }
-    return tuple(environ[name] for name in sorted(names) if environ.get(name))
+    found = [environ[name] for name in sorted(names) if environ.get(name)]
+    with suppress(ConfigError):  # a key that nothing can be opened with
+        keys = credentials(broker, environ)
+        found += [keys.key_id, keys.secret_key] if keys is not None else []
+    return tuple(dict.fromkeys(found))

@@ -254,12 +254,14 @@ def paper_trader(
     listener: DebateListener | None,
     notices: list[str],
     run_id: str | None = None,
+    needs_models: bool = True,
 ) -> Iterator[PaperTrader]:
     """The paper account of the state folder, opened or begun; closed at the end.
 
     The caller holds the lock. Models that cannot be asked for want of a setting stop a run that has
-    nothing to look after; one with open trades goes on with its exits, and `notices` says so.
-    run_id  a run of the ledger that goes on; None: the one of these settings and this program
+    nothing to look after; one with open trades or orders goes on with them, and `notices` says so.
+    run_id        a run of the ledger that goes on; None: that of these settings and this program
+    needs_models  False: nothing is to be decided, so that run goes on in any case
     """
     config = app.config
     ledger = Ledger(make_folder(app.state_dir) / LEDGER)
@@ -278,7 +280,7 @@ def paper_trader(
         try:
             deliberation = debaters.deliberation("debate")
         except ConfigError as exc:
-            if not _open_trades(ledger, cash, config):
+            if needs_models and not _in_hand(ledger, cash, config):
                 raise
             deliberation = debaters.without_models(str(exc))
             notices.append(f"no model can be asked, so nothing is bought; exits go on: {exc}")
@@ -343,7 +345,7 @@ def _starting_cash(config: Config, venue: Venue | None) -> Decimal:
     return starting_cash(config) if venue is None else venue.broker.portfolio().cash
 
 
-def _open_trades(ledger: Ledger, cash: Decimal, config: Config) -> bool:
-    """Whether the account holds something whose exit must not wait."""
+def _in_hand(ledger: Ledger, cash: Decimal, config: Config) -> bool:
+    """Whether the account holds or has ordered something: no exit and no cancel must wait."""
     journal = OrderJournal(ledger, cash=cash, costs=costs_of(config))
-    return bool(journal.book.open_trades())
+    return bool(journal.book.open_trades() or journal.unsettled() or journal.unresolved())

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -155,7 +156,8 @@ def stop(app: Context, *, seconds: float) -> Done:
             f"the state folder {state_dir} is in use by process {held}, which is no daemon: "
             "wait for it"
         )
-    os.kill(held, signal.SIGTERM)
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(held, signal.SIGTERM)
     ends = monotonic_seconds() + seconds
     while holder(state_dir) == held:
         if monotonic_seconds() >= ends:

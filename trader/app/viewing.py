@@ -11,9 +11,9 @@ from typing import Any
 
 from trader.app.assembly import costs_of, embedded_broker, embedded_exchange
 from trader.app.context import Context
-from trader.app.fitting import first_slot, waiting
+from trader.app.fitting import first_slot, usable_at, waiting
 from trader.app.folder import EXCHANGE, LEDGER
-from trader.app.heartbeat import DaemonStatus, status_of
+from trader.app.heartbeat import DaemonStatus, holder, status_of
 from trader.core.canonical import Primitive, from_primitive, to_object
 from trader.core.errors import StateError
 from trader.core.ports import Broker
@@ -150,19 +150,22 @@ def look_at(app: Context, *, open_only: bool = True) -> Seen | None:
     own = app.over(begun.body["settings"])
     cash, costs = Decimal(begun.body["cash"]), costs_of(own.config)
     journal = OrderJournal(ledger, cash=cash, costs=costs)
-    notices = [
-        f"a GO waits for you: `trader approve {cycle_id}` or `trader reject {cycle_id}`; "
-        "the next run lets it expire"
-        for cycle_id in waiting(ledger)
-    ]
     simulated = begun.body.get("broker", "embedded") == "embedded"
     with _opened(own, simulated=simulated, cash=cash) as broker:
         portfolio = broker.portfolio()
         orders = broker.orders(open_only=open_only)
+    at_work = holder(app.state_dir) is not None  # it goes on by itself with what is open
+    usable = usable_at(own, None if simulated else portfolio.as_of)
+    notices = [
+        f"a GO waits for you: `trader approve {cycle_id}` or `trader reject {cycle_id}`"
+        + ("" if at_work else "; the next run lets it expire")
+        for cycle_id in waiting(ledger, usable)
+    ]
     last = ledger.last("slot")
     if (
         simulated
         and not notices
+        and not at_work
         and last
         and portfolio.as_of != datetime.fromisoformat(last.body["as_of"])
     ):

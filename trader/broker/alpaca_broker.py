@@ -52,6 +52,7 @@ MOST_ORDERS = 500  # Alpaca's page sizes
 MOST_ACTIVITIES = 100
 PAPER_NUMBER = "PA"  # a custom of Alpaca, not a promise
 LONGEST_CHAIN = 100  # replacements of replacements
+SHOWN_LATE = timedelta(minutes=10)  # how much older than a listed order one may be that was not
 
 
 class AlpacaBroker:
@@ -158,7 +159,7 @@ class AlpacaBroker:
         still_open = tuple(order for order in found if _is_open(order))
         newest = found[-1:] if not still_open else still_open[:1]
         for order in newest:
-            self._settled_before = order.submitted_at - timedelta(microseconds=1)
+            self._settled_before = order.submitted_at - SHOWN_LATE
         return still_open if open_only else tuple(found)
 
     def replace(

@@ -27,6 +27,7 @@ from trader.core.errors import EndpointError
 CLOSING_SECONDS = 2.0
 MOST_SYMBOLS = 30  # of one connection, on the free plan
 TOO_MANY_REQUESTS, TOO_MANY_CONNECTIONS = 429, 406
+UNREADABLE = "a message that cannot be read"
 CODES = {  # Alpaca's words where alpaca-py has lost the number
     "auth failed": 402,
     "failed to authenticate": 402,
@@ -75,6 +76,17 @@ class _OneConnection:
     """What the streams share: where alpaca-py would connect again, the connection ends."""
 
     inbox: SimpleQueue[News]
+    _begun = False
+
+    def _begin(self) -> None:
+        """To be called where reading begins, which happens once.
+
+        alpaca-py reads on when a message has made it stumble: that one would be lost, without a
+        word. StreamError then: a new connection makes the consumer look.
+        """
+        if self._begun:
+            raise StreamError(UNREADABLE)
+        self._begun = True
 
     async def hear(self, message: Mapping[str, Any]) -> None:
         """Only put it where the consumer finds it: alpaca-py swallows errors of a handler."""
@@ -100,14 +112,14 @@ class PaperTradingStream(_OneConnection, TradingStream):
         self.subscribe_trade_updates(self.hear)
 
     async def _consume(self) -> None:
+        self._begin()
         while True:
             frame = await self._ws.recv()  # type: ignore[attr-defined]
             try:
                 message = json.loads(frame)
                 stream, data = message["stream"], message["data"]
             except (ValueError, KeyError, TypeError):
-                # it may have been about an order: a new connection makes the consumer look
-                raise StreamError("a message that cannot be read") from None
+                raise StreamError(UNREADABLE) from None
             if stream == "listening":
                 if "trade_updates" not in data.get("streams", ()):
                     raise StreamError(f"trade updates are not sent: {data}")
@@ -131,6 +143,11 @@ class _BarsOfOneConnection(_OneConnection):
         self.subscribe_bars(self.hear, *symbols)  # type: ignore[attr-defined]
         if heartbeat:
             self.subscribe_trades(self.hear, heartbeat)  # type: ignore[attr-defined]
+
+    async def _consume(self) -> bool:
+        self._begin()
+        stale: bool = await super()._consume()  # type: ignore[misc]
+        return stale
 
     async def _dispatch(self, msg: dict[str, Any]) -> None:
         if msg.get("T") == "error":
@@ -203,10 +220,13 @@ class Connection:
             self._task.cancel()
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
-            ended = runner.run(self._live())
-        self._stream.inbox.put(ended)
+        ended = Ended("its thread died")
+        try:
+            with asyncio.Runner() as runner:
+                self._loop = runner.get_loop()
+                ended = runner.run(self._live())
+        finally:
+            self._stream.inbox.put(ended)
 
     async def _live(self) -> Ended:
         """The connection from beginning to end, whatever that is."""

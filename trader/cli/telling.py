@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Weighing,
     )
     from trader.core.ports import Spend
+    from trader.core.trading import OrderIntent
 
 LONGEST = 2_000  # characters of one text; a reply may hold no more
 APPROVALS = {
@@ -56,6 +57,14 @@ def said(words: str, longest: int = LONGEST) -> str:
     """Someone's words on one line, without characters that would steer a terminal."""
     flat = " ".join(words.split())
     return printable(flat if len(flat) <= longest else f"{flat[: longest - 1]}…")
+
+
+def _left_at(intent: OrderIntent, debate: Debate) -> str:
+    """Where an entry is left, USD; coins and parts of a share carry no legs."""
+    if intent.stop_loss_price is None:
+        return f"its stop near {usd(debate.verdict.stop_price)} is placed once it is bought"
+    target = intent.take_profit_price
+    return f"stop {intent.stop_loss_price}, " + ("no target" if target is None else f"target {target}")
 
 
 def levels(entry: float | None, stop: float | None, target: float | None) -> str:
@@ -215,11 +224,9 @@ def tell_run(result: RunResult, again: str = "") -> None:
         if refusal:
             lines(f"order  refused by the broker: {refusal}")
         elif cycle.intent is not None:
-            target = cycle.intent.take_profit_price
             lines(
-                f"order  buy {cycle.intent.quantity} {cycle.symbol} at the next open, stop "
-                f"{cycle.intent.stop_loss_price}, target {target}; "
-                f"{cycle.risk.weight_after:.1%} of equity"
+                f"order  buy {cycle.intent.quantity} {cycle.symbol} at the next open, "
+                f"{_left_at(cycle.intent, cycle.debate)}; {cycle.risk.weight_after:.1%} of equity"
             )
         for flag in cycle.risk.reasons:
             lines(f"gate   {flag.code}: {flag.detail}")

@@ -26,6 +26,7 @@ class AccountJournal:
         self.last_execution_id: str | None = None
         self.last_activity_id: str | None = None
         self.reconciliation: Reconciliation | None = None  # the newest one that found something
+        self.adjusted_at: datetime | None = None  # when the book was last made the broker's
         self.strangers: set[str] = set()  # the broker's ids of orders that are not ours
         self._activities: set[str] = set()
         self._scales: dict[str, Decimal] = {}  # trade -> what splits made of a price of its plan
@@ -127,6 +128,7 @@ class AccountJournal:
         self.book.apply_activity(activity)
 
     def _know_adjustment(self, adjustment: Adjustment) -> None:
+        self.adjusted_at = adjustment.at
         for symbol, quantity in adjustment.quantities.items():
             price = adjustment.prices.get(symbol, NOTHING)
             self.book.adjust(self._next_import(symbol), symbol, quantity, price, adjustment.at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -61,6 +61,7 @@ class OrderManager:
         self._sender = Sender(broker, journal, self._tracker)
         self._protection = Protection(journal, self._sender)
         self._reconciler = Reconciler(broker, journal, self._tracker, self._sender, controls)
+        self._holdings: Mapping[str, Decimal] = {}  # of the newest comparison
 
     @property
     def problem(self) -> str:
@@ -136,7 +137,9 @@ class OrderManager:
 
     def reconcile(self, as_of: datetime, *, full: bool = False) -> Comparison:
         """Compare with the broker; see Reconciler.compare."""
-        return self._reconciler.compare(as_of, full=full)
+        compared = self._reconciler.compare(as_of, full=full)
+        self._holdings = compared.holdings
+        return compared
 
     def protect(self, compared: Comparison, as_of: datetime) -> Protected:
         """Give every trade that lost its stop a new one, or an exit; see Protection."""
@@ -239,7 +242,12 @@ class OrderManager:
         most: Decimal | None = None,
         reason: str = "",
     ) -> Order | None:
-        """Cancel what waits for a trade, then sell its shares at the next open; see Sender.sell."""
+        """Cancel what waits for a trade, then sell its shares at the next open; see Sender.sell.
+
+        most  None: as many as the newest comparison has left it
+        """
+        if most is None:
+            most = self._holdings.get(trade.trade_id)
         return self._sender.sell(trade, live, as_of, purpose=purpose, most=most, reason=reason)
 
     def close(self, symbol: str | None, reason: str, as_of: datetime) -> tuple[Closing, ...]:

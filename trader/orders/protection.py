@@ -100,6 +100,8 @@ class Protection:
         holdings  trade -> shares the broker still has of it, where those are fewer than the book's
         """
         done = Protected()
+        with suppress(EndpointError):  # the next look tries again
+            live = self._end_orphans(done, live)
         for trade in self._journal.book.open_trades():
             stop, _ = self._journal.levels(trade.trade_id)
             if stop is None:
@@ -112,12 +114,13 @@ class Protection:
                 self._mend(done, trade, stop, held=held, price=price, as_of=as_of)
             except (OrderRefusedError, EndpointError) as exc:
                 done.naked[trade.trade_id] = str(exc)
-        with suppress(EndpointError):  # the next look tries again
-            self._end_orphans(done, live)
         return done
 
-    def _end_orphans(self, done: Protected, live: Sequence[Order]) -> None:
-        """Cancel what would sell shares of a trade that has none: a stop that arrived too late."""
+    def _end_orphans(self, done: Protected, live: Sequence[Order]) -> Sequence[Order]:
+        """Cancel what would sell shares of a trade that has none, such as a stop that came late.
+
+        Returns the orders open then.
+        """
         journal = self._journal
         for order in live:
             key = journal.intent_of(order)
@@ -129,6 +132,7 @@ class Protection:
             if trade is not None and not trade.is_open and not waits:
                 self._sender.cancel([order])
                 done.orphans.append(order.client_order_id)
+        return self._sender.open_orders() if done.orphans else live
 
     def _is_sound(
         self,
@@ -205,6 +209,9 @@ class Protection:
                 done.placed.append(trade.trade_id)
             except OrderRefusedError as exc:
                 reason = str(exc)
+                live = sender.open_orders()  # the broker may have taken what it said no to
+                if self._is_sound(trade, stop, live, held=held, price=price):
+                    return
         if reason:
             done.emergencies[trade.trade_id] = reason
             sender.sell(trade, live, as_of, purpose="emergency", most=held, reason=reason)

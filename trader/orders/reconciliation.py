@@ -83,7 +83,7 @@ class Reconciler:
             self._tracker.import_strangers(trees)
             if full or number:
                 self._book_activities()
-            settled = self._sender.resolve(as_of)
+            settled = self._sender.resolve(as_of, flat(trees))
             resolved += settled
             moved = self._undo_given_up() or bool(settled)
             differences = self._differences(portfolio)

@@ -30,6 +30,7 @@ CANCEL_LOOKS = 10
 NEVER_ARRIVED = "never reached the broker in its own slot"
 CALLED_OFF = "called off before it was known to have reached the broker"
 NOT_NEEDED = "never reached the broker, and its shares have gone since"
+OTHERS_WAIT = "never reached the broker, and other orders wait to sell its shares"
 LETTERS: dict[Purpose, str] = {"protection": "p", "close": "c", "emergency": "m", "target": "t"}
 
 
@@ -87,13 +88,15 @@ class Sender:
         self.write(journaled)
         return self.send(journaled.intent)
 
-    def resolve(self, as_of: datetime) -> tuple[str, ...]:
+    def resolve(self, as_of: datetime, live: Sequence[Order] = ()) -> tuple[str, ...]:
         """Settle every intent without an outcome, by its client order id; the settled ids.
 
         An intent that the broker has not shown in several lookups is sent now under the same id, if
         it leaves or protects shares that are still held, or was decided in this very slot. An entry
         of an earlier slot is not: its price, size and reward were those of then, and in doubt there
         is no new risk. Should its order appear after all, it is adopted.
+
+        live  orders open at the broker, legs included, flat
         """
         settled = []
         for journaled in self._journal.unresolved():
@@ -102,7 +105,7 @@ class Sender:
                 continue  # taken in while another one was looked for
             try:
                 if self._tracker.find(key) is None:
-                    refusal = self._unwanted(journaled, as_of)
+                    refusal = self._unwanted(journaled, as_of, live)
                     if refusal:
                         self._journal.write_refusal(key, refusal)
                     else:
@@ -116,12 +119,15 @@ class Sender:
             settled.append(key)
         return tuple(settled)
 
-    def _unwanted(self, journaled: JournaledIntent, as_of: datetime) -> str:
+    def _unwanted(self, journaled: JournaledIntent, as_of: datetime, live: Sequence[Order]) -> str:
         if journaled.purpose == "entry":
             return NEVER_ARRIVED if journaled.as_of < as_of else ""
         trade = self._journal.book.trades.get(journaled.trade_id)
-        enough = trade is not None and trade.open_quantity >= journaled.intent.quantity
-        return "" if enough else NOT_NEEDED
+        if trade is None or trade.open_quantity < journaled.intent.quantity:
+            return NOT_NEEDED
+        mine = set(self._journal.order_ids(journaled.trade_id))
+        waits = any(order.order_id in mine and order.side is Side.SELL for order in live)
+        return OTHERS_WAIT if waits else ""
 
     def cancel(self, orders: Sequence[Order]) -> None:
         """Cancel orders, wait until they are final and book what they filled meanwhile.

@@ -63,6 +63,8 @@ class Tracker:
                 continue
             if not self._place(fill):
                 break
+            if self._was_taken_over(fill):
+                continue
             parts = self._journal.write_fill(fill)
             booked.extend(parts)
             if sum(part.fill.quantity for part in parts) != fill.quantity:
@@ -98,6 +100,13 @@ class Tracker:
                     if self.find(item.intent.client_order_id) is None:
                         return False  # what it sells was bought by an order that is not shown yet
         return True
+
+    def _was_taken_over(self, fill: Fill) -> bool:
+        """Whether a fill of a stranger is in the numbers that were taken over from the broker."""
+        adjusted_at = self._journal.adjusted_at
+        if adjusted_at is None or self._journal.meaning(fill) is not None:
+            return False
+        return fill.filled_at <= adjusted_at
 
     def look_up(self, client_order_id: str) -> Order | None:
         """The order of an intent as the broker has it now, taken in; None where it has none."""

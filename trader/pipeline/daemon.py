@@ -50,7 +50,7 @@ class Work(Protocol):
 class Beat:
     """How a daemon is.
 
-    busy_since  of the job at hand, system time
+    busy_since  of the job, or of the look at the account, at hand; system time
     failures    of jobs and looks, since it was started
     """
 
@@ -65,6 +65,9 @@ class Beat:
     next_job_at: datetime | None = None
     failures: int = 0
     problem: str = ""
+
+
+FIRST_BEAT = Beat()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +88,7 @@ class Daemon:
     beaten      called with the state whenever it changes
     stopped     whether a person or the system wants it to end
     seconds     on a clock that only runs forward, for the time between two looks and retries
+    beat        what is known from before
     """
 
     def __init__(
@@ -101,12 +105,13 @@ class Daemon:
         beaten: Callable[[Beat], None],
         stopped: Callable[[], bool],
         seconds: Callable[[], float] = monotonic_seconds,
+        beat: Beat = FIRST_BEAT,
     ) -> None:
         self._work, self._ledger, self._agenda = work, ledger, agenda
         self._now, self._simulated = now, simulated
         self._tell, self._beaten, self._stopped = tell, beaten, stopped
         self._seconds, self._watch_seconds = seconds, watch_seconds
-        self.beat = Beat()
+        self.beat = beat
         first = next(ledger.records("job"), None)
         self._begun = begun if first is None else datetime.fromisoformat(first.body["begun"])
         self._since = agenda.session_before(self._begun)
@@ -199,10 +204,17 @@ class Daemon:
     def _miss(self, job: Job) -> None:
         """Record what was not done in time; a GO that nobody approved is gone with its slot."""
         self._trouble.pop(job.key, None)
-        outcome = "expired" if self._asking == job.key else "missed"
+        outcome = "expired" if self._asking == job.key or self._was_asked(job) else "missed"
         self._asking = "" if self._asking == job.key else self._asking
         self._write(job, outcome, {})
         self._tell(outcome, job=job.key)
+
+    def _was_asked(self, job: Job) -> bool:
+        """Whether a person was asked about a slot that was not finished, by whichever process."""
+        last = self._ledger.last("slot")
+        asked = self._ledger.since(last.seq if last else 0, "approval")
+        moments = (datetime.fromisoformat(item.body["request"]["as_of"]) for item in asked)
+        return job.slot is not None and job.as_of in moments
 
     def _write(self, job: Job, outcome: str, body: Mapping[str, Any]) -> None:
         """Record a job under its key, which the ledger takes once, whoever writes."""
@@ -243,6 +255,7 @@ class Daemon:
 
     def _watch(self) -> None:
         wait = self._watch_seconds
+        self._show(busy_since=SystemClock().now())  # a slow broker is no daemon that hangs
         try:
             self._work.watch()
         except PASSING as exc:
@@ -251,6 +264,7 @@ class Daemon:
             if self._trouble.pop("watch", None):
                 self._tell("recovered", job="watch")
                 self._show(problem="")
+        self._show(busy_since=None)
         self._watched_at = self._seconds()
         self._watch_at = self._watched_at + wait
 

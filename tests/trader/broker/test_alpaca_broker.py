@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from urllib.parse import parse_qs, urlsplit
 
@@ -277,6 +278,9 @@ DOUBTFUL = [
     (200, "<html>"),
     (200, "[]"),
     (200, '{"id": "x"}'),
+    (200, "[" * 100_000),
+    (200, '{"id": ' + "9" * 9_000 + "}"),
+    (500, "[" * 100_000),
     (302, "{}"),
     (408, "{}"),
 ]
@@ -346,6 +350,33 @@ def test_an_unreachable_service_is_an_endpoint_error_everywhere():
         lambda: broker.submit(ENTRY),
     ):
         with pytest.raises(EndpointError, match="nobody there"):
+            call()
+
+
+@pytest.mark.parametrize("body", ["<html>", "[" * 100_000, '{"cash": ' + "9" * 9_000 + "}"])
+@pytest.mark.parametrize("status", [200, 422])
+def test_an_answer_that_is_no_json_is_an_endpoint_error_everywhere(status, body):
+    class Garbling(BaseAdapter):
+        def send(self, request, **_):
+            response = requests.Response()
+            response.status_code, response.url, response.request = status, request.url, request
+            response._content = body.encode()
+            return response
+
+        def close(self):
+            pass
+
+    door = {EMBEDDED_URL: Garbling()}
+    broker = AlpacaBroker(guarded(TradingClient("PK", "x", url_override=EMBEDDED_URL), door))
+    for call in (
+        broker.portfolio,
+        broker.orders,
+        broker.fills,
+        lambda: broker.order("tr-1"),
+        lambda: broker.cancel("11111111-2222-3333-4444-555555555555"),
+        lambda: broker.replace("x", client_order_id="tr-2", quantity=Decimal(1)),
+    ):
+        with pytest.raises(EndpointError, match="no JSON|422|is unknown"):
             call()
 
 
@@ -435,4 +466,26 @@ def test_the_open_list_asks_for_a_bounded_time_only():
     market.buy(qty=1)
     broker.orders()
     assert "after" not in asked[0]
-    assert asked[2]["after"] == ["2025-06-27T19:59:59.999999+00:00"]
+    assert asked[2]["after"] == ["2025-06-27T19:50:00+00:00"]
+
+
+def test_an_open_order_that_the_list_shows_late_is_found_beside_younger_ones_that_are_final():
+    market = Floor(*QUIET)
+    market.exchange.advance(opening(1))
+    late = market.buy(qty=1, type="limit", limit_price=50, time_in_force="gtc")
+    market.exchange.advance(opening(1) + timedelta(minutes=5))
+    market.buy(qty=1)
+    market.to_close(2)
+    handle, hidden = market.exchange.handle, {late}
+
+    class Late:
+        def handle(self, method, path, body):
+            status, answer = handle(method, path, body)
+            if path.startswith("/v2/orders?"):
+                answer = [row for row in answer if row["id"] not in hidden]
+            return status, answer
+
+    broker = AlpacaBroker(embedded_client(Late()))
+    assert broker.orders() == ()
+    hidden.clear()
+    assert [order.order_id for order in broker.orders()] == [late]

@@ -84,6 +84,7 @@ def test_what_is_no_file_of_ones_own_is_refused_without_waiting(tmp_path, monkey
         (tmp_path, "not a regular file"),
         (pipe, "not a regular file"),
         (tmp_path / "none", "cannot be read: No such file"),
+        ("~nobody-of-that-name/keys", "the key file ~nobody-of-that-name/keys: "),
     ):
         with pytest.raises(ConfigError, match=words):
             credentials(BrokerSettings(key_file=str(path)), {})

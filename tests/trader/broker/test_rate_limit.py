@@ -153,6 +153,16 @@ def test_after_a_429_everybody_is_silent_for_as_long_as_asked(headers, pause):
     assert hands.at == pause
 
 
+def test_numbers_longer_than_python_reads_are_no_counts():
+    hands = Hands()
+    limit = hands.limit()
+    long = "9" * 5_000
+    limit.heard(429, {"X-Ratelimit-Remaining": long, "X-Ratelimit-Reset": long})
+    limit.heard(200, {"X-Ratelimit-Remaining": long, "X-Ratelimit-Reset": "7"})
+    limit.take(urgent=True, patience=120)
+    assert hands.at == 120
+
+
 @given(
     st.dictionaries(
         st.sampled_from(["X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Retry-After", "Date"]),

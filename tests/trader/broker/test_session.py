@@ -10,10 +10,12 @@ import pytest
 import requests
 from alpaca.common.exceptions import APIError
 from alpaca.trading.client import TradingClient
+from pydantic import ValidationError
 
 from tests.trader.broker.floor import FLAT, Floor
 from trader.broker.exchange.transport import InProcess
 from trader.broker.session import EMBEDDED_URL, guarded
+from trader.core.config import BrokerSettings
 from trader.core.errors import EndpointError
 
 ROOT = Path(__file__).parents[3]
@@ -97,3 +99,24 @@ def test_importing_the_maker_of_clients_loads_neither_alpaca_nor_pandas():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://127.0.0.1:1?",
+        "http://127.0.0.1:1#",
+        "http://127.0.0.1:1#@paper",
+        "http://127.0.0.1:\t1",
+        "http://127.0.0.1:1\n",
+        "http://@127.0.0.1:1",
+        "http://name@127.0.0.1:1",
+        "http://127.0.0.1:1/v2",
+        "http://127.0.0.1.example:1",
+        "https://127.0.0.1:1",
+    ],
+)
+def test_an_address_on_this_computer_is_a_host_and_a_port_and_nothing_else(text):
+    with pytest.raises(ValidationError, match="base_url"):
+        BrokerSettings(base_url=text)
+    assert BrokerSettings(base_url="http://[::1]:1/").base_url == "http://[::1]:1"

@@ -357,6 +357,16 @@ def test_stopping_a_connection_ends_its_thread_at_once_and_more_than_once():
         (lambda talk: None, {0: HTTPStatus.TEMPORARY_REDIRECT}, None),
         (lambda talk: (talk.listen(), talk.connection.send(b"<html>"), talk.wait()), {}, None),
         (lambda talk: (talk.listen(), talk.say(["a list"]), talk.wait()), {}, None),
+        (lambda talk: (talk.listen(), talk.connection.send(b"[" * 100_000), talk.wait()), {}, None),
+        (
+            lambda talk: (
+                talk.listen(),
+                talk.say({"stream": "listening", "data": []}),
+                talk.wait(),
+            ),
+            {},
+            None,
+        ),
         (lambda talk: talk.connection.close(), {}, None),
     ],
 )
@@ -372,6 +382,23 @@ def test_every_failure_of_trade_updates_ends_the_connection_with_its_reason(scri
         assert (news[-1].code, bool(news[-1].reason)) == (code, True)
         assert KEYS.secret_key not in news[-1].reason
         assert len(server.agents) == 1  # it neither follows a redirect nor connects again
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_dies_of_what_nobody_foresaw_is_told_all_the_same():
+    class Brittle:
+        inbox: SimpleQueue = SimpleQueue()
+
+        async def _run_forever(self):
+            return
+
+        async def close(self):
+            raise RuntimeError("nobody foresaw this")
+
+    connection = Connection(Brittle())
+    connection.start()
+    assert connection.news(PATIENCE) == Ended("its thread died")
+    connection.stop()
 
 
 def test_a_server_that_is_not_there_ends_the_connection():
@@ -461,6 +488,21 @@ def test_every_error_of_market_data_ends_the_connection_with_its_code(code, word
         assert isinstance(news, Ended)
         assert news.code == code
         assert len(server.agents) == 1
+
+
+@pytest.mark.parametrize("frame", [b"\xc1", "text", b"", msgpack.packb(7), msgpack.packb([7])])
+def test_market_data_that_cannot_be_read_ends_the_connection_too(frame):
+    def script(talk: Talk) -> None:
+        talk.subscribe()
+        talk.connection.send(frame)
+        talk.wait()
+
+    with StreamServer(script) as server:
+        connection = bars(server)
+        connection.start()
+        assert connection.news(PATIENCE) == Opened()
+        assert connection.news(PATIENCE) == Ended("a message that cannot be read")
+        connection.stop()
 
 
 def test_a_price_without_a_sound_time_is_a_gap_and_not_a_price():

@@ -185,4 +185,4 @@ def test_coins_are_backtested_without_a_key_over_every_day_of_the_year(server, t
     assert body["funnel"]["signals"] > 0
     assert all("apca-api-key-id" not in asked.headers for asked in server.requests)
     page = Path(body["report"]).read_text()
-    assert "365 bars a year" in page
+    assert "365 slots a year" in page

@@ -69,6 +69,11 @@ def test_tickers_that_look_like_booleans_stay_text(tmp_path):
             '1:12: symbols: "aapl" is no symbol; write capital letters, digits and dots, '
             "as in BRK.B or BTC/USD, did you mean AAPL?",
         ),
+        (
+            "[BRK-B]",
+            '1:11: symbols: "BRK-B" is no symbol; write capital letters, digits and dots, '
+            "as in BRK.B or BTC/USD, did you mean BRK.B?",
+        ),
         ("[ON, AAPL, ON]", '1:21: symbols: "ON" is listed twice; remove one'),
         ("[]", "1:1: symbols: the list is empty; name at least one or leave the setting out"),
         ("ON", '1:1: symbols: "ON" is not a list; write it in brackets, as in [A, B]'),

@@ -431,8 +431,11 @@ def test_what_is_no_symbol_is_never_asked_for(data, server, written):
 
 
 def test_a_coin_among_shares_is_refused(data, server):
-    for written in ("BTC/USD", "BTCUSD"):
-        with pytest.raises(UsageError, match="BTC/USD cannot be looked at beside AAPL, NVDA"):
+    for written, words in (
+        ("BTC/USD", "BTC/USD cannot be looked at beside AAPL, NVDA"),
+        ("BTCUSD", "BTCUSD is a pair of coins, which is written BTC/USD here"),
+    ):
+        with pytest.raises(UsageError, match=words):
             data.bars(written, Timeframe.DAY)
     assert server.requests == []
 
@@ -638,6 +641,8 @@ def test_a_download_keeps_the_days_asked_for(server, clock, tmp_path):
     assert span(None, date(2024, 12, 10)) == ("2024-12-02", "2024-12-13")
     assert span(date(2024, 11, 25), None) == ("2024-11-25", "2024-12-31")
     assert span(date(2024, 12, 9), None) == ("2024-12-09", "2024-12-31")
+    assert span(date(1, 1, 1), date.max) == ("2024-11-25", "2024-12-31")
+    assert server.bars()[-1].params["start"] == "0001-01-01T04:56:02Z"
     with pytest.raises(UsageError, match="--to 2024-12-01 is before --from 2024-12-02"):
         span(date(2024, 12, 2), date(2024, 12, 1))
 
