@@ -52,9 +52,7 @@ class Book:
 class Desk(Protocol):
     """Runs an account. Every method raises EndpointError when the broker cannot be asked."""
 
-    def slot(
-        self, decisions: Sequence[Decision], leaving: set[str], as_of: datetime
-    ) -> None:
+    def slot(self, decisions: Sequence[Decision], leaving: set[str], as_of: datetime) -> None:
         """One slot: look, leave the trades of these decisions (names), enter."""
 
     def watch(self, as_of: datetime) -> None:
@@ -69,6 +67,10 @@ class Desk(Protocol):
     @property
     def frozen(self) -> str:
         """Why nothing may be bought; empty when it may."""
+
+    @property
+    def closing(self) -> set[str]:
+        """Symbols that a person wants closed and that are not yet."""
 
     @property
     def has_begun(self) -> bool:
@@ -242,6 +244,10 @@ class ManagedDesk:
     @property
     def frozen(self) -> str:
         return self.controls.frozen
+
+    @property
+    def closing(self) -> set[str]:
+        return {wish.target or "" for wish in self.controls.wishes() if wish.action == "close"}
 
     @property
     def has_begun(self) -> bool:

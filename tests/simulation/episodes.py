@@ -108,7 +108,8 @@ class Episode:
         if rng.random() < 0.05:
             self.skew = timedelta(hours=rng.choice((-1, 0, 1)))
         if rng.random() < 0.06:
-            self._close(rng.choice(SYMBOLS))
+            symbol = rng.choice(SYMBOLS)
+            self._act("wish", lambda: self.desk.wish_to_close(symbol, self.market.now))
         if desk.frozen and rng.random() < 0.5:
             self._act("acknowledge", lambda: self.desk.acknowledge(self.market.now))
         if not self.is_finished:
@@ -137,18 +138,11 @@ class Episode:
     def _slot(self) -> None:
         self.desk.slot(tuple(self.pending), self.leaving, self.as_of)
 
-    def _close(self, symbol: str) -> None:
-        """A person closes a symbol: what has not arrived there need not arrive any more."""
-        self._act("wish", lambda: self.desk.wish_to_close(symbol, self.market.now))
-        for decision, _ in self.taken.values():
-            if decision.symbol == symbol:
-                self.excused.add(decision.name)
-
     def _act(self, name: str, action: Callable[[], None]) -> bool:
         """Let the desk do something, and whether it did; after a crash another process goes on."""
         self.fate.disturbed = False
         self.fate.tell(f" {name}")
-        before = len(self.market.trades)
+        before, closing = len(self.market.trades), self.desk.closing
         done = False
         try:
             action()
@@ -158,6 +152,9 @@ class Episode:
         except EndpointError as exc:
             self.fate.tell(f"  given up: {exc}")
         self._note_taken()
+        for decision, _ in self.taken.values() if closing else ():
+            if decision.symbol in closing:  # what has not arrived there need not any more
+                self.excused.add(decision.name)
         if done and name in ("slot", "watch"):
             self.outcome.counts["actions"] += 1
             if not self.fate.disturbed:

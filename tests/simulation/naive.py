@@ -93,6 +93,10 @@ class NaiveDesk:
         return ""
 
     @property
+    def closing(self) -> set[str]:
+        return set()
+
+    @property
     def has_begun(self) -> bool:
         return True
 

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from trader.app.daemon import DaemonResult
     from trader.app.debating import DebateResult
     from trader.app.heartbeat import DaemonStatus
+    from trader.app.journaling import JournalView
     from trader.app.ledger_files import LedgerFile
     from trader.app.paper import RunResult
     from trader.app.replaying import ReplayResult
     from trader.app.running import AnswerRecorded
     from trader.app.service import Done, Unit
     from trader.app.serving import Served
-    from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
+    from trader.app.viewing import OrdersView, PositionsView, StatusView
     from trader.core.ports import DebateListener
 
 
@@ -154,7 +155,7 @@ class App(Context):
 
     def journal(self, last: int) -> JournalView:
         """The newest records of the ledger."""
-        from trader.app.viewing import journal
+        from trader.app.journaling import journal
 
         return journal(self, last)
 

@@ -28,7 +28,7 @@ from trader.core.canonical import Primitive, to_object
 from trader.core.clock import SessionCalendar
 from trader.core.config import Config
 from trader.core.decision import AwaitedApproval, CycleRecord
-from trader.core.errors import ApprovalPendingError, ConfigError, StateError
+from trader.core.errors import ApprovalPendingError, ConfigError, EndpointError, StateError
 from trader.core.market import Timeframe
 from trader.core.ports import Approvals, DebateListener, Spend
 from trader.core.trading import Order, Position
@@ -172,7 +172,11 @@ class PaperTrader:
             if answer is not None:
                 self.approvals.answers[request.record_id] = answer.body["answer"]
         if self.account.controls.wishes():
-            self.watch()  # what a person wanted closed or canceled comes before anything new
+            try:
+                self.watch()  # what a person wanted closed or canceled comes before anything new
+            except EndpointError:
+                self.account.cycle.leave_unseen(slot)
+                raise
         result: SlotResult | None = None
         awaited: tuple[AwaitedApproval, ...] = ()
         try:

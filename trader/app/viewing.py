@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from trader.app.assembly import costs_of, embedded_broker, embedded_exchange
 from trader.app.context import Context
 from trader.app.fitting import first_slot, usable_at, waiting
 from trader.app.folder import EXCHANGE, LEDGER
 from trader.app.heartbeat import DaemonStatus, holder, status_of
-from trader.core.canonical import Primitive, from_primitive, to_object
+from trader.core.canonical import Primitive, to_object
 from trader.core.errors import StateError
 from trader.core.ports import Broker
 from trader.core.trading import Order, OrderType, Portfolio
-from trader.ledger.book import ExitReason
 from trader.ledger.controls import Control, Controls
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
@@ -29,14 +27,16 @@ CUT_SHORT = "a slot was cut short: `trader run --paper --once` finishes it, then
 NO_ACCOUNT = "there is no paper account here yet: `trader run --paper --once` begins one"
 
 
-class _View:
+class View:
+    """What a command that only looks prints."""
+
     def as_json(self) -> dict[str, Primitive]:
         """The JSON object of the command."""
         return to_object(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusView(_View):
+class StatusView(View):
     """What `trader status` prints; None where there is no account yet."""
 
     schema_version: int
@@ -69,7 +69,7 @@ class OrderLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrdersView(_View):
+class OrdersView(View):
     """What `trader orders` prints."""
 
     schema_version: int
@@ -94,35 +94,13 @@ class PositionLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PositionsView(_View):
+class PositionsView(View):
     """What `trader positions` prints."""
 
     schema_version: int
     notices: tuple[str, ...]
     market_time: datetime | None
     positions: tuple[PositionLine, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalLine:
-    """One ledger record in a sentence."""
-
-    seq: int
-    kind: str
-    record_id: str
-    at: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalView(_View):
-    """What `trader journal` prints, oldest first. verified: records whose hash chain was walked."""
-
-    schema_version: int
-    notices: tuple[str, ...]
-    lines: tuple[JournalLine, ...]
-    verified: int
-    ledger_head: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,8 +263,11 @@ def positions(app: Context) -> PositionsView:
     lines = []
     for trade in seen.journal.book.open_trades():
         waiting = [live[key] for key in seen.journal.order_ids(trade.trade_id) if key in live]
-        stop = next((o.stop_price for o in waiting if o.order_type is OrderType.STOP), None)
+        stop = next((o.stop_price for o in waiting if o.stop_price is not None), None)
         target = next((o.limit_price for o in waiting if o.order_type is OrderType.LIMIT), None)
+        entries = seen.journal.of_trade(trade.trade_id, "entry")
+        if target is None and entries:  # it cannot wait at the broker: a close has to reach it
+            target = entries[0].target_price
         price = prices.get(trade.symbol)
         if price is None:
             continue  # sold in a slot that was cut short; the notice says how to go on
@@ -294,7 +275,7 @@ def positions(app: Context) -> PositionsView:
             PositionLine(
                 trade_id=trade.trade_id,
                 symbol=trade.symbol,
-                strategy=strategy_of(trade.trade_id),
+                strategy="not ours" if trade.is_imported else strategy_of(trade.trade_id),
                 quantity=trade.open_quantity,
                 entry_price=trade.entry_price,
                 current_price=price,
@@ -310,97 +291,3 @@ def positions(app: Context) -> PositionsView:
         market_time=seen.portfolio.as_of,
         positions=tuple(lines),
     )
-
-
-def journal(app: Context, last: int) -> JournalView:
-    """The newest `last` records of the account's ledger, each in a sentence."""
-    path = app.state_dir / LEDGER
-    if not path.exists():
-        return JournalView(
-            schema_version=SCHEMA_VERSION,
-            notices=(NO_ACCOUNT,),
-            lines=(),
-            verified=0,
-            ledger_head=None,
-        )
-    ledger = Ledger(path, read_only=True)
-    try:
-        records = list(ledger.records())[-last:] if last > 0 else []
-        return JournalView(
-            schema_version=SCHEMA_VERSION,
-            notices=(),
-            lines=tuple(
-                JournalLine(
-                    seq=record.seq,
-                    kind=record.kind,
-                    record_id=record.record_id,
-                    at=_at(record.body),
-                    text=_sentence(record.kind, record.body),
-                )
-                for record in records
-            ),
-            verified=ledger.verify(),
-            ledger_head=ledger.head,
-        )
-    finally:
-        ledger.close()
-
-
-def _at(body: Mapping[str, Any]) -> str:
-    fill = body.get("fill")
-    return str(
-        body.get("as_of") or body.get("at") or (fill["filled_at"] if isinstance(fill, dict) else "")
-    )
-
-
-LEFT_BY: Mapping[ExitReason | str, str] = {
-    "entry": "bought to open",
-    "stop": "sold by the stop",
-    "target": "sold at the target",
-    "signal": "sold on the exit signal",
-    "protection": "sold by a replaced stop",
-    "other": "sold",
-}
-
-
-def _sentence(kind: str, body: Mapping[str, Any]) -> str:
-    if kind == "run":
-        return f"{', '.join(body['symbols'])} from {body['source']}, {body['cash']} USD"
-    if kind == "slot":
-        held = ", ".join(f"{quantity} {symbol}" for symbol, quantity in body["positions"].items())
-        return f"equity {body['equity']}, cash {body['cash']}, holds {held or 'nothing'}"
-    if kind == "cycle":
-        verdict = body["debate"]["verdict"]
-        return f"{body['symbol']} {body['strategy']}: {verdict['rationale']}"
-    if kind == "approval":
-        return f"a person is asked: {body['request']['rationale']}"
-    if kind == "answer":
-        return f"a person answered: {body['answer']}"
-    if kind == "intent":
-        intent = body["intent"]
-        return (
-            f"{body['purpose']}: {intent['side']} {intent['quantity']} {intent['symbol']}, "
-            f"{intent['order_class']}"
-        )
-    if kind == "order":
-        return (
-            f"refused: {body['refusal']}" if body["refusal"] else f"accepted as {body['order_id']}"
-        )
-    if kind == "control":
-        return from_primitive(Control, body).words
-    if kind == "account":
-        return f"the broker's account {body['account_id']}"
-    if kind == "restored":
-        return f"brought back from {body['backup']}, {body['records']} records"
-    if kind == "opening":
-        return f"the session began with {body['equity']} USD"
-    if kind == "job":
-        return str(body["outcome"])
-    if kind == "reflection":
-        chance = "" if body["probability"] is None else f" at a chance of {body['probability']:.0%}"
-        planned = "" if body["planned_r"] is None else f", {body['planned_r']:.2f} R were planned"
-        return f"{body['symbol']}: {body['realised_r']:+.2f} R realised{planned}{chance}"
-    if kind == "fill":
-        fill = body["fill"]
-        return f"{fill['quantity']} {fill['symbol']} at {fill['price']}: {LEFT_BY[body['reason']]}"
-    return ""

@@ -22,7 +22,7 @@ from trader.report.contents import Column, Funnel, TradeRow
 WHY_LEFT = {
     "stop": "the protective stop was reached",
     "target": "the target was reached",
-    "protection": "a replaced protective stop was reached",
+    "protection": "sold at market, no stop could stand",
     "other": "an order placed by hand",
 }
 

@@ -68,7 +68,8 @@ def too_many(exc: APIError, what: str) -> RateLimitedError:
     """The error of an answer 429; nothing was done."""
     asked = exc.response.headers.get("Retry-After", "") if exc.response is not None else ""
     return RateLimitedError(
-        f"the broker has had too many requests; nothing was done about {what}",
+        f"the broker has had too many requests, so nothing was done about {what}; wait a minute, "
+        "and look for another program with this key",
         retry_seconds=float(asked) if asked.isdecimal() else None,
     )
 
@@ -97,6 +98,8 @@ def code(exc: Exception) -> int | None:
 def _remedy(exc: APIError) -> str:
     if wrong_key(exc):
         return f"; {WRONG_KEY}"
+    if exc.status_code is not None and exc.status_code >= 500:
+        return "; it is out of order: try again later"
     return f"; {NO_ACCESS}" if exc.status_code == 403 else ""
 
 

@@ -15,7 +15,7 @@ from requests.exceptions import ChunkedEncodingError
 from trader.broker.rate_limit import RateLimit
 from trader.core.clock import monotonic_seconds
 from trader.core.config.unattended import LOOPBACK
-from trader.core.errors import EndpointError
+from trader.core.errors import EndpointError, RateLimitedError
 
 TIMEOUTS = (3.05, 10.0)  # seconds to connect, and without a byte of the answer
 PATIENCE = 20.0  # seconds that a request may wait for its turn, or be tried again
@@ -51,8 +51,14 @@ class GuardedAdapter(HTTPAdapter):
         require_host(request.url or "", self._hosts, ("https", "http"))
         deadline = self._seconds() + PATIENCE
         pause = PAUSE
+        busy: Response | None = None
         while True:
-            self._limit.take(urgent=is_urgent(request), patience=deadline - self._seconds())
+            try:
+                self._limit.take(urgent=is_urgent(request), patience=deadline - self._seconds())
+            except RateLimitedError:
+                if busy is None:
+                    raise
+                return busy  # it was sent before, and this was the word of the server
             may_repeat = request.method == "GET" and self._seconds() + pause < deadline
             try:
                 response = super().send(request, timeout=TIMEOUTS, verify=True, proxies={})
@@ -69,6 +75,7 @@ class GuardedAdapter(HTTPAdapter):
                     )
                 if response.status_code not in REPEATED or not may_repeat:
                     return response
+                busy = response
             self._sleep(pause)
             pause *= 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -73,8 +74,7 @@ class RateLimit:
                     return
             if now + wait > deadline:
                 raise RateLimitedError(
-                    f"too many requests in a minute: the next may be sent in {wait:.0f} s; "
-                    "nothing was sent",
+                    f"too many requests in a minute, so nothing was sent; wait {math.ceil(wait)} s",
                     retry_seconds=wait,
                 )
             self._sleep(wait)

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from trader.app.checking import Check
     from trader.app.daemon import DaemonResult
     from trader.app.debating import DebateResult
+    from trader.app.journaling import JournalView
     from trader.app.paper import RunResult
     from trader.app.replaying import ReplayResult
     from trader.app.running import AnswerRecorded
-    from trader.app.viewing import JournalView, OrdersView, PositionsView, StatusView
+    from trader.app.viewing import OrdersView, PositionsView, StatusView
     from trader.core.config import Setting
     from trader.core.decision import (
         Argument,
@@ -64,7 +65,9 @@ def _left_at(intent: OrderIntent, debate: Debate) -> str:
     if intent.stop_loss_price is None:
         return f"its stop near {usd(debate.verdict.stop_price)} is placed once it is bought"
     target = intent.take_profit_price
-    return f"stop {intent.stop_loss_price}, " + ("no target" if target is None else f"target {target}")
+    return f"stop {intent.stop_loss_price}, " + (
+        "no target" if target is None else f"target {target}"
+    )
 
 
 def levels(entry: float | None, stop: float | None, target: float | None) -> str:
@@ -213,7 +216,8 @@ def tell_run(result: RunResult, again: str = "") -> None:
     again  options with which the next command finds the same account
     """
     lines(
-        f"PAPER  market time {result.market_time:%Y-%m-%d %H:%M} UTC, simulated ({result.source})",
+        f"PAPER  market time {result.market_time:%Y-%m-%d %H:%M} UTC"
+        f"{', simulated' if result.simulated else ''} ({result.source})",
     )
     _happened(result)
     refusals = result.slot.refusals if result.slot else {}
@@ -264,6 +268,12 @@ def _happened(result: RunResult) -> None:
         lines(f"filled {fill.side} {fill.quantity} {fill.symbol} at {fill.price} ({booked.reason})")
     for leave in slot.exits if slot else ():
         lines(f"leaving {leave.symbol} ({leave.strategy}): {leave.reason} {leave.problem}".rstrip())
+    for trade_id, why in slot.emergencies.items() if slot else ():
+        lines(f"sold at market, no stop could stand: {trade_id}: {why}")
+    for trade_id, why in slot.naked.items() if slot else ():
+        lines(f"WITHOUT A STOP, tried again in the next look: {trade_id}: {why}")
+    if slot and slot.problem:
+        lines(f"nothing could be bought: {slot.problem}")
     for skipped in slot.skipped if slot else ():
         lines(f"not debated: {skipped.symbol} {skipped.strategy}, {skipped.reason}")
 
@@ -290,7 +300,8 @@ def tell_status(view: StatusView) -> None:
         return
     lines(
         f"PAPER account in {view.state_dir}",
-        f"market time    {view.market_time:%Y-%m-%d %H:%M} UTC (simulated)",
+        f"market time    {view.market_time:%Y-%m-%d %H:%M} UTC"
+        + (" (simulated)" if view.simulated else ""),
         f"equity         {view.equity:,.2f} USD",
         f"cash           {view.cash:,.2f} USD",
         f"positions      {view.positions}",
@@ -353,7 +364,7 @@ def tell_positions(view: PositionsView) -> None:
         lines("no positions")
         return
     table(
-        f"market time {view.market_time:%Y-%m-%d %H:%M} UTC (simulated)",
+        f"market time {view.market_time:%Y-%m-%d %H:%M} UTC",
         (
             "symbol",
             "strategy",

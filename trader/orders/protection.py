@@ -211,6 +211,7 @@ class Protection:
                 reason = str(exc)
                 live = sender.open_orders()  # the broker may have taken what it said no to
                 if self._is_sound(trade, stop, live, held=held, price=price):
+                    done.placed.append(trade.trade_id)
                     return
         if reason:
             done.emergencies[trade.trade_id] = reason

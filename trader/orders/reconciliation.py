@@ -83,7 +83,8 @@ class Reconciler:
             self._tracker.import_strangers(trees)
             if full or number:
                 self._book_activities()
-            settled = self._sender.resolve(as_of, flat(trees))
+            held = {position.symbol: position.quantity for position in portfolio.positions}
+            settled = self._sender.resolve(as_of, flat(trees), held)
             resolved += settled
             moved = self._undo_given_up() or bool(settled)
             differences = self._differences(portfolio)

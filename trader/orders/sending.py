@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -88,7 +88,12 @@ class Sender:
         self.write(journaled)
         return self.send(journaled.intent)
 
-    def resolve(self, as_of: datetime, live: Sequence[Order] = ()) -> tuple[str, ...]:
+    def resolve(
+        self,
+        as_of: datetime,
+        live: Sequence[Order] = (),
+        held: Mapping[str, Decimal] | None = None,
+    ) -> tuple[str, ...]:
         """Settle every intent without an outcome, by its client order id; the settled ids.
 
         An intent that the broker has not shown in several lookups is sent now under the same id, if
@@ -97,6 +102,7 @@ class Sender:
         is no new risk. Should its order appear after all, it is adopted.
 
         live  orders open at the broker, legs included, flat
+        held  shares of each symbol at the broker, where that is known
         """
         settled = []
         for journaled in self._journal.unresolved():
@@ -105,7 +111,7 @@ class Sender:
                 continue  # taken in while another one was looked for
             try:
                 if self._tracker.find(key) is None:
-                    refusal = self._unwanted(journaled, as_of, live)
+                    refusal = self._unwanted(journaled, as_of, live, held)
                     if refusal:
                         self._journal.write_refusal(key, refusal)
                     else:
@@ -119,11 +125,22 @@ class Sender:
             settled.append(key)
         return tuple(settled)
 
-    def _unwanted(self, journaled: JournaledIntent, as_of: datetime, live: Sequence[Order]) -> str:
+    def _unwanted(
+        self,
+        journaled: JournaledIntent,
+        as_of: datetime,
+        live: Sequence[Order],
+        held: Mapping[str, Decimal] | None,
+    ) -> str:
         if journaled.purpose == "entry":
             return NEVER_ARRIVED if journaled.as_of < as_of else ""
-        trade = self._journal.book.trades.get(journaled.trade_id)
-        if trade is None or trade.open_quantity < journaled.intent.quantity:
+        trade, quantity = (
+            self._journal.book.trades.get(journaled.trade_id),
+            journaled.intent.quantity,
+        )
+        if trade is None or trade.open_quantity < quantity:
+            return NOT_NEEDED
+        if held is not None and held.get(trade.symbol, Decimal(0)) < quantity:
             return NOT_NEEDED
         mine = set(self._journal.order_ids(journaled.trade_id))
         waits = any(order.order_id in mine and order.side is Side.SELL for order in live)

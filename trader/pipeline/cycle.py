@@ -103,7 +103,7 @@ class Cycle:
         try:
             compared = self._orders.reconcile(slot.as_of)
         except EndpointError:  # nothing new then, but what is to be left is left
-            self._exits.leave_unseen(slot, self._bars(slot)[0])
+            self.leave_unseen(slot)
             raise
         portfolio, live = compared.portfolio, compared.live
         halt = self._watch.look(portfolio, slot.as_of)
@@ -158,6 +158,10 @@ class Cycle:
         )
         self._ledger.append("slot", f"{self.run_id}-{slot.as_of:%Y%m%dT%H%M}", record)
         return SlotResult(slot=record, fills=fills, cycles=cycles)
+
+    def leave_unseen(self, slot: Slot) -> None:
+        """The exits of a slot alone, for when the broker cannot tell how the account stands."""
+        self._exits.leave_unseen(slot, self._bars(slot)[0])
 
     def _fills(self) -> tuple[BookedFill, ...]:
         """Everything booked since the last finished slot, by whichever run."""

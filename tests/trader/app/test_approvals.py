@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -37,6 +39,12 @@ def kept(state: Path) -> int:
             "SELECT thread_id FROM checkpoints UNION ALL SELECT thread_id FROM writes"
         )
         return len(rows.fetchall())
+
+
+def advance(control: str, to: str) -> None:
+    body = json.dumps({"to": f"{to}T21:00:00Z"}).encode()
+    with urlopen(Request(f"{control}/advance", data=body), timeout=60) as answer:
+        answer.read()
 
 
 def records(state: Path, kind: str) -> list[str]:
@@ -138,6 +146,27 @@ def test_a_market_that_begins_again_waits_for_nobody(tmp_path):
     with pytest.raises(UsageError, match="nothing waits"):
         app.answer_approval(one, approved=True)
     assert kept(tmp_path) == 0
+
+
+def test_what_waited_at_a_broker_whose_time_went_on_is_over_and_the_next_slot_is_of_now(tmp_path):
+    options = ("symbols=NVDA", "strategies.enabled=atr_trend", "market.start=2025-01-03")
+    market = opened(tmp_path / "market", *options)
+    with market.serve_exchange() as exchange:
+        options += ("broker.name=alpaca", f"broker.base_url={exchange.rest}")
+        app = opened(tmp_path / "state", *options, "debate.approval=true")
+        advance(exchange.control, "2025-01-03")
+        (request,) = app.run_once().awaiting
+        (notice,) = app.status().notices
+        assert request.cycle_id in notice
+        advance(exchange.control, "2025-01-22")
+        assert app.status().notices == ()
+        with pytest.raises(UsageError, match="nothing waits"):
+            app.answer_approval(request.cycle_id, approved=True)
+        now = opened(tmp_path / "state", *options)  # nobody is asked any more
+        (cycle,) = now.run_once().cycles
+    assert cycle.debate.verdict.decision is Decision.GO
+    assert cycle.debate.approval != "expired"
+    assert len(records(tmp_path / "state", "run")) == 2
 
 
 def test_a_finished_slot_leaves_no_checkpoint_of_whatever_run(tmp_path, monkeypatch):

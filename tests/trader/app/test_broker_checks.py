@@ -228,3 +228,14 @@ def test_a_stream_that_does_not_work_is_a_warning(script, words, monkeypatch):
     with alpaca(script) as (_, config):
         stream = by_name(config)["trade updates"]
     assert (stream.status, words in stream.found) == ("warning", True)
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [(429, "wait a minute, and look for another program"), (503, "it is out of order: try again")],
+)
+def test_a_broker_that_is_busy_or_down_gets_a_remedy_that_helps(status, remedy, monkeypatch):
+    monkeypatch.setattr("trader.broker.guard.PATIENCE", 0.0)
+    with alpaca(clock=Answer(status, {"message": "no"})) as (_, config):
+        host = by_name(config)["paper host"]
+    assert (host.status, remedy in host.remedy) == ("failed", True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,22 @@ import pytest
 from tests.soak import faults, soak
 from tests.trader.app.conftest import opened
 from trader.app import App
-from trader.app.heartbeat import status_of
+from trader.app.fitting import first_slot
+from trader.app.heartbeat import read, status_of
 from trader.app.logs import LOGGER
-from trader.core.errors import DataIntegrityError, LockHeldError, UsageError
+from trader.app.paper import PaperTrader
+from trader.core.clock import new_york
+from trader.core.errors import (
+    DataIntegrityError,
+    EndpointError,
+    LockHeldError,
+    StateError,
+    UsageError,
+)
+from trader.core.ports import Approvals
 from trader.ledger.store import Ledger
 
+CALENDAR = new_york()
 START = "market.start=2026-07-24"  # nine sessions to the sample's end, an exit among them
 COMMAND = [sys.executable, "-m", "trader", "run", "--paper", "--set", "kernels.backend=reference"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("TRADER_")}
@@ -178,6 +191,79 @@ def test_a_go_waits_for_a_person_who_answers_while_the_daemon_runs(tmp_path, ans
     assert [key for _, key, _ in records(tmp_path, "cycle")] == asked
     assert len(records(tmp_path, "intent")) == orders
     assert [key for _, key, _ in records(tmp_path, "job")][-1] == "cycle-2026-07-02"
+
+
+def test_a_slot_that_waited_is_finished_as_it_was_begun_and_the_next_with_the_settings_of_now(
+    tmp_path,
+):
+    asked: list[str] = []
+    known: list[str] = []
+
+    def reply(event: str, facts: dict) -> None:
+        if event == "asking" and "cycle" in facts:
+            asked.append(facts["cycle"])
+        elif event == "asking" and len(asked) == 1:
+            signal.raise_signal(signal.SIGTERM)
+        elif event == "asking":
+            app.answer_approval(asked[-1], approved=True)
+        elif event == "job" and facts["job"] == "pre_market-2026-07-06":
+            known.append(read(tmp_path).beat.last_cycle)
+        elif event == "job" and facts["job"] == "cycle-2026-07-06":
+            signal.raise_signal(signal.SIGTERM)
+
+    options = ("market.start=2026-07-02", "daemon.speed=0", "strategies.enabled=[atr_trend]")
+    with Heard(reply):
+        app = opened(tmp_path, *options, "debate.approval=true")
+        app.follow(log=tmp_path / "daemon.log")
+        app = opened(tmp_path, *options, "risk.max_position_weight=0.01")
+        result = app.follow(log=tmp_path / "daemon.log")
+    (one, other) = (key for _, key, _ in records(tmp_path, "run"))
+    slots = [key for _, key, _ in records(tmp_path, "slot")]
+    assert slots == [f"{one}-20260702T2000", f"{other}-20260706T2000"]
+    assert (result.slots, result.cycles, len(records(tmp_path, "intent"))) == (2, 1, 1)
+    assert known == ["cycle-2026-07-02"]
+    jobs = [body["outcome"] for _, _, body in records(tmp_path, "job")]
+    assert set(jobs) == {"done"}
+
+
+@pytest.mark.parametrize("older", ["exchange.db", "ledger.db"])
+def test_files_that_do_not_belong_together_are_refused_as_by_a_single_run(tmp_path, older):
+    app = scheduled(tmp_path / "state")
+    app.run_once()
+    shutil.copytree(tmp_path / "state", tmp_path / "earlier")
+    app.run_once()
+    app.run_once()
+    shutil.copy(tmp_path / "earlier" / older, tmp_path / "state" / older)
+    for run in (app.run_once, app.follow):
+        with pytest.raises(StateError, match="do not belong together"):
+            run()
+
+
+def test_a_slot_is_left_although_a_persons_wish_finds_no_broker(tmp_path):
+    class Away:
+        exchange, left = None, ()
+
+        def __init__(self) -> None:
+            self.ledger = Ledger(None)
+            self.broker = self.controls = self.orders = self.cycle = self
+            self.start = CALENDAR.open(date(2026, 7, 1))
+
+        def wishes(self) -> tuple[str, ...]:
+            return ("close",)
+
+        def watch(self, as_of) -> None:
+            raise EndpointError("away")
+
+        def leave_unseen(self, slot) -> None:
+            self.left = (*self.left, slot)
+
+    account = Away()
+    app = scheduled(tmp_path)
+    trader = PaperTrader(app, account=account, debaters=None, approvals=Approvals())
+    slot = first_slot(app)
+    with pytest.raises(EndpointError, match="away"):
+        trader.run_slot(slot)
+    assert account.left == (slot,)
 
 
 def test_nothing_is_begun_where_nobody_debates(tmp_path):

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -25,11 +25,12 @@ import pytest
 
 from tests.trader.app.conftest import opened
 from trader.app.daemon import Stop
+from trader.app.folder import locked
 from trader.app.heartbeat import Heartbeat, Pulse, holder, notify, read, status_of, write
 from trader.app.logs import BYTES, logging_to, secrets_of, tell
 from trader.app.metrics import Metrics, Standing, served
 from trader.app.service import command, quoted, unit_text
-from trader.core.errors import LockHeldError, UsageError
+from trader.core.errors import LockHeldError, StateError, UsageError
 from trader.pipeline.daemon import Beat
 
 NOW = datetime(2026, 7, 2, 20, 0, tzinfo=UTC)
@@ -80,6 +81,16 @@ def test_no_secret_reaches_the_log_not_even_from_a_library(tmp_path):
     text = path.read_text()
     assert "[secret]" in text
     assert "CANARY" not in text.upper()
+
+
+def test_a_key_that_is_read_from_a_file_is_struck_out_as_well(tmp_path):
+    file = tmp_path / "keys"
+    file.write_text("APCA_API_KEY_ID=PKCANARY0001\nAPCA_API_SECRET_KEY=canary/secret+2\n")
+    file.chmod(0o600)
+    settings = opened(tmp_path / "state", f"broker.key_file={file}").config
+    assert set(secrets_of(settings, {})) == {"PKCANARY0001", "canary/secret+2"}
+    file.chmod(0o644)
+    assert secrets_of(settings, {"OPENAI_API_KEY": "sk-canary-3"}) == ("sk-canary-3",)
 
 
 def test_a_log_is_private_and_does_not_grow_for_ever(tmp_path):
@@ -176,6 +187,45 @@ def test_the_holder_of_the_lock_is_named(tmp_path):
     with Held(tmp_path, 4711):
         assert holder(tmp_path) == 4711
     assert holder(tmp_path) is None
+
+
+def test_asking_for_the_holder_keeps_no_run_out(tmp_path):
+    over = Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            holder(tmp_path)
+
+    asking = Thread(target=ask)
+    asking.start()
+    try:
+        for _ in range(300):
+            with locked(tmp_path), pytest.raises(LockHeldError), locked(tmp_path):
+                pass
+    finally:
+        over.set()
+        asking.join()
+
+
+def pulse_of(folder) -> Pulse:
+    return Pulse(folder, simulated=True, metrics="", alive=lambda: True, written=lambda at: None)
+
+
+def test_a_heartbeat_that_cannot_be_written_ends_no_daemon(tmp_path):
+    (tmp_path / "heartbeat.new").mkdir()  # nothing can be written there
+    with pulse_of(tmp_path) as pulse:
+        pulse.beat(Beat(state="working"))
+        (tmp_path / "heartbeat.new").rmdir()
+        pulse.beat(Beat(state="waiting"))
+        assert read(tmp_path).beat.state == "waiting"
+
+
+def test_a_daemon_whose_folder_is_gone_says_so(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    with pytest.raises(StateError, match="is gone"), pulse_of(folder) as pulse:
+        folder.rename(tmp_path / "elsewhere")
+        pulse.beat(Beat(state="working"))
 
 
 def test_the_pulse_goes_on_until_the_daemon_does_not_answer_for_itself(tmp_path, monkeypatch):
@@ -333,7 +383,8 @@ def test_the_unit_names_this_program_its_options_and_its_folder(tmp_path):
         "PrivateTmp=yes",
         "MemoryMax=2G",
         "Restart=on-failure",
-        "StartLimitBurst=5",
+        "StartLimitIntervalSec=0",
+        "RestartPreventExitStatus=2 3 5",
         "WantedBy=default.target",
     ):
         assert line in text.splitlines()
@@ -383,6 +434,16 @@ def test_the_container_runs_as_nobody_in_particular_and_is_looked_after():
     assert "--read-only" in text
     assert 'ENTRYPOINT ["trader", "run", "--paper"' in text
     assert "ENV APCA" not in text
+    assert "--restart on-failure" in text
+
+
+def test_no_key_that_lies_in_the_folder_gets_into_the_image():
+    text = (files("trader") / "deploy" / "Containerfile").read_text(encoding="utf-8")
+    copied = re.findall(r"^COPY (.+) \S+$", text, flags=re.MULTILINE)
+    assert " ".join(copied).split() == [
+        *("pyproject.toml", "README.md", "LICENSE"),
+        *("trader", "agents", "strategies"),
+    ]
 
 
 # ---- start and stop

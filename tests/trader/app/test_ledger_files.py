@@ -10,9 +10,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.kills.books import Books, complaints
+from tests.kills.market import FIRST, free_port, served
 from tests.trader.app.conftest import opened
 from trader.app.ledger_files import backup_after_close
 from trader.core.canonical import canonical_json
+from trader.core.config import Config
 from trader.core.errors import LockHeldError, StateError, UsageError
 from trader.ledger.store import GENESIS, Ledger, chain_hash
 
@@ -213,3 +216,30 @@ def test_an_export_holds_every_record_so_that_the_chain_can_be_walked_again(stat
         opened(state).export_ledger(path)
     with pytest.raises(StateError, match="cannot be written"):
         opened(state).export_ledger(tmp_path / "no" / "folder.jsonl")
+
+
+def test_an_account_at_a_broker_goes_on_from_an_older_backup(tmp_path):
+    state, port = tmp_path / "state", free_port()
+    app = opened(
+        state,
+        "broker.name=alpaca",
+        f"broker.base_url=http://127.0.0.1:{port}",
+        f"market.start={FIRST}",
+        "strategies.enabled=atr_trend",
+    )
+    config = Config.model_validate({"market": {"start": FIRST}})
+    with served(tmp_path, config, port=port, ledger=state / "ledger.db") as market:
+        market.control("advance", slots=1)
+        assert app.run_once().orders
+        kept = tmp_path / "kept.db"
+        app.back_up_ledger(kept)
+        for _ in range(2):
+            market.control("advance", slots=1)
+            held = app.run_once()
+        assert held.positions
+        app.restore_ledger(kept)
+        market.control("advance", slots=1)
+        again = app.run_once()
+        assert [booked.reason for booked in again.fills] == ["entry"]
+        assert again.slot.problem == ""
+        assert complaints(Books.of(market.exchange), state / "ledger.db") == []

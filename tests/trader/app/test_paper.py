@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gzip
+import re
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.trader.app.conftest import opened
+from trader.app.journaling import SENTENCES
 from trader.app.replaying import replay_cycle
 from trader.core.canonical import canonical_json
 from trader.core.decision import Decision
@@ -267,3 +269,16 @@ def test_any_indicator_of_the_library_can_be_put_in_evidence_by_name(tmp_path):
     assert values["UlcerIndex.ulcer_index"] is not None
     with pytest.raises(UsageError, match="did you mean"):
         opened(tmp_path, "evidence.indicators=TSIIndicatr").debate("AAPL")
+
+
+def test_every_kind_of_record_that_is_written_has_its_sentence():
+    pattern = re.compile(r'\.append\(\s*"([a-z_]+)",')
+    source = Path(sample.__file__).parents[2]
+    written = {
+        kind
+        for room in ("app", "ledger", "orders", "pipeline")
+        for path in (source / room).glob("*.py")
+        for kind in pattern.findall(path.read_text())
+    }
+    assert {"slot", "cycle", "intent", "fill", "job", "reconciliation"} <= written
+    assert written <= set(SENTENCES) | {"result"}

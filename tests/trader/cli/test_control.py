@@ -10,6 +10,7 @@ import pytest
 
 from tests.trader.app.conftest import opened
 from trader.app.folder import locked
+from trader.app.viewing import CUT_SHORT
 from trader.cli import main as front
 from trader.core.trading import Side
 from trader.ledger.store import Ledger
@@ -136,6 +137,23 @@ def test_a_halt_cancels_the_entry_that_waits_and_refuses_the_next(trader, after)
     code, body, _ = trader(state, "resume", "--reason", "it was nothing")
     assert code == 0
     assert trader(state, "status")[1]["controls"] == []
+
+
+def test_a_halt_cancels_the_entry_that_waits_although_no_model_can_be_asked(trader, after):
+    state = after(2)
+    model = ("--set", "debate.mode=llm", "--set", "models.model=any")
+    code, _, said = trader(state, "halt", "--reason", "enough", *model)
+    assert (code, open_orders(state)) == (0, [])
+    assert "the next run carries it out" not in said
+
+
+def test_a_look_at_an_account_that_is_at_work_finds_nothing_cut_short(walks, after):
+    state = after(2)
+    shutil.copy(walks / "3" / "exchange.db", state / "exchange.db")  # a slot is half done
+    app = opened(state)
+    assert app.status().notices == (CUT_SHORT,)
+    with locked(state):
+        assert app.status().notices == ()
 
 
 def test_a_pause_leaves_the_entry_that_waits_and_ends_on_its_day(trader, after):

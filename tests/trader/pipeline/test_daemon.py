@@ -375,6 +375,25 @@ def test_what_nobody_approved_expires_with_its_slot():
     assert house.cycles() == ["cycle-2025-07-09"]
 
 
+def test_what_was_asked_by_a_process_that_is_gone_expires_as_well():
+    house = House("2025-07-08T12:00")
+    request = {"request": {"as_of": at("2025-07-08T20:00")}}
+    house.ledger.append("approval", "paper-1", request)
+    house.work.fails["cycle-2025-07-08"] = [EndpointError("away")] * 100
+    house.run(house.daemon(), until="2025-07-10T02:00")
+    assert house.outcomes()["cycle-2025-07-08"] == "expired"
+
+
+def test_a_look_at_a_slow_broker_is_work_and_no_silence():
+    house = House("2025-07-08T12:00")
+    daemon = house.daemon()
+    seen: list[Beat] = []
+    house.work.watch = lambda: seen.append(daemon.beat)
+    daemon.wake()
+    assert seen[0].busy_since is not None
+    assert daemon.beat.busy_since is None
+
+
 @pytest.mark.parametrize("error", [StateError("broken"), ConfigError("wrong")])
 def test_what_a_person_has_to_mend_ends_the_daemon(error):
     house = House("2025-07-08T12:00")
