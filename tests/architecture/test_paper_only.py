@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,13 +31,17 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SESSION, SOCKETS = "trader/broker/session.py", "trader/broker/sockets.py"
 HERE = "tests/architecture/test_paper_only.py"
 
-HOST = re.compile(r"[\w.-]*alpaca\.markets")
+HOST = re.compile(r"[\w.-]*alpaca\.markets", re.IGNORECASE)
+PART_OF_HOST = re.compile(r"\.alpaca\b|\.markets\b", re.IGNORECASE)
 PAPER_HOSTS = {"paper-api.alpaca.markets", "data.alpaca.markets", "stream.data.alpaca.markets"}
 MAKERS = re.compile(
-    r"(Trading|Broker|News|Screener|CorporateActions|\w*HistoricalData)Client"
+    r"(REST|Trading|Broker|News|Screener|CorporateActions|\w*HistoricalData)Client"
     r"|\w*(Trading|Data|Shares|Coins)Stream"
 )
 GUARDED = {"EMBEDDED_URL", "_address", "address"}  # what an address given to a client may be
+SET_BY_NOBODY = ("_base_url", "_endpoint", "verify", "_sandbox")
+UNCHECKED = re.compile(r"_LIVE$|BrokerClient|BROKER_|^BaseURL$|_create_unverified|^CERT_NONE$")
+ASK_BY_THEMSELVES = {"get", "post", "put", "patch", "delete", "request", "head", "Session"}
 
 # Tests that make clients or name live hosts in order to prove that they are refused.
 MAY_MAKE = {
@@ -87,37 +91,53 @@ def mistakes(path: Path) -> list[str]:
     name, found = name_of(path), []
     for node in nodes(path):
         line = f"{name}:{getattr(node, 'lineno', 0)}"
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            hosts = set(HOST.findall(node.value))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+            hosts = set(HOST.findall(text))
+            if name not in MAY_NAME and not hosts and PART_OF_HOST.search(text):
+                found.append(f"{line} names a part of a host: {text!r:.60}")
             if hosts and name != SESSION and name not in MAY_NAME:
                 found.append(f"{line} names {hosts}")
             elif hosts - PAPER_HOSTS and name == SESSION:
                 found.append(f"{line} names {hosts - PAPER_HOSTS}")
         if isinstance(node, ast.Name | ast.Attribute):
             word = getattr(node, "id", getattr(node, "attr", ""))
-            if re.search(r"_LIVE$|BrokerClient|BROKER_", word) and name != HERE:
+            if UNCHECKED.search(word) and name != HERE:
                 found.append(f"{line} uses {word}")
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
-                if alias.name == "BrokerClient" or "alpaca.broker" in (
-                    getattr(node, "module", "") or alias.name
-                ):
+                whole = f"{getattr(node, 'module', None) or ''}.{alias.name}"
+                if alias.name == "BrokerClient" or "alpaca.broker" in whole:
                     found.append(f"{line} imports a broker client")
+                if alias.asname and MAKERS.fullmatch(alias.name):
+                    found.append(f"{line} calls {alias.name} by another name")
                 if alias.name == "*" and (getattr(node, "module", "") or "").startswith("alpaca"):
                     found.append(f"{line} imports everything of alpaca")
+        inherits = name != SOCKETS and not name.startswith(MAY_MAKE_ON_LOOPBACK)
+        if isinstance(node, ast.ClassDef) and inherits:
+            found += [f"{line} inherits {word}" for word in _makers(node.bases)]
         if isinstance(node, ast.Call):
             found += [f"{line} {what}" for what in _call(node, name)]
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
-                if isinstance(target, ast.Attribute) and target.attr in (
-                    "_base_url",
-                    "_endpoint",
-                    "verify",
-                    "_sandbox",
-                ):
+                if isinstance(target, ast.Attribute) and target.attr in SET_BY_NOBODY:
                     found.append(f"{line} sets {target.attr}")
+                ours = name != SESSION and not name.startswith("tests/")
+                if ours and isinstance(target, ast.Attribute) and target.attr == "_session":
+                    found.append(f"{line} gives a client a session of its own")
+                if isinstance(target, ast.Subscript) and _is_any(target.slice, SET_BY_NOBODY):
+                    found.append(f"{line} sets a client's attribute by its name")
     return found
+
+
+def _makers(used: list[ast.expr]) -> set[str]:
+    """Classes of clients among expressions, however they are reached."""
+    return {word for one in used for word in words(one) if MAKERS.fullmatch(word)}
+
+
+def _is_any(node: ast.AST, values: Sequence[str]) -> bool:
+    return isinstance(node, ast.Constant) and node.value in values
 
 
 def _call(node: ast.Call, name: str) -> Iterator[str]:
@@ -125,6 +145,14 @@ def _call(node: ast.Call, name: str) -> Iterator[str]:
     elsewhere = name != SESSION and name not in MAY_MAKE
     if made and elsewhere and not name.startswith(MAY_MAKE_ON_LOOPBACK):
         yield f"makes {called(node)}"
+    if called(node) in ("setattr", "__setattr__", "delattr") and any(
+        _is_any(one, SET_BY_NOBODY) for one in node.args
+    ):
+        yield "sets a client's attribute by its name"
+    if called(node) in ("import_module", "__import__") and "alpaca" in ast.unparse(node):
+        yield "imports alpaca where nobody sees it"
+    if not name.startswith("tests/"):
+        yield from _call_of_ours(node, name)
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     if None in given and made and name not in MAY_MAKE:
         yield f"makes {called(node)} with arguments nobody sees"
@@ -144,6 +172,23 @@ def _call(node: ast.Call, name: str) -> Iterator[str]:
         yield "gives a request an address of its own"
     if "url_override" in given and name == SESSION and not words(given["url_override"]) & GUARDED:
         yield "gives a client an address that was not checked"
+
+
+def _call_of_ours(node: ast.Call, name: str) -> Iterator[str]:
+    """What only tests may do."""
+    if called(node) not in ("isinstance", "TypeVar") and (passed := _makers(node.args)):
+        yield f"passes {passed} on"
+    if called(node) == "getattr" and any(
+        isinstance(one, ast.Constant) and MAKERS.fullmatch(str(one.value)) for one in node.args
+    ):
+        yield "finds a client by its name"
+    if called(node) == "_request":
+        yield "asks past get, post, patch and delete"
+    if called(node) == "mount" and name != SESSION:
+        yield "mounts a way out"
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if called(node) in ASK_BY_THEMSELVES and isinstance(owner, ast.Name) and owner.id == "requests":
+        yield "asks without the guard"
 
 
 def _is(node: ast.AST | None, value: object) -> bool:
@@ -199,6 +244,29 @@ def test_only_the_session_knows_alpacas_hosts_and_they_are_the_paper_ones():
         "client._base_url = url",
         "client.get('/orders', base_url=url)",
         "stream._endpoint = url",
+        "from alpaca.trading.client import TradingClient as T",
+        "getattr(client, 'TradingClient')('k', 's')",
+        "class X(TradingClient): pass",
+        "class X(alpaca.trading.stream.TradingStream): pass",
+        "functools.partial(TradingClient, 'k')",
+        "RESTClient(base_url=url)",
+        "importlib.import_module('alpaca.' + 'broker')",
+        "__import__('alpaca.broker')",
+        "from alpaca import broker",
+        "setattr(client, '_base_url', url)",
+        "object.__setattr__(client, '_sandbox', True)",
+        "client.__dict__['_base_url'] = url",
+        "x = 'https://api.alpaca' + '.markets'",
+        "x = b'https://api.alpaca.markets'",
+        "x = 'https://API.ALPACA.MARKETS'",
+        "x = f'https://api.{word}.markets'",
+        "requests.get(url)",
+        "requests.Session()",
+        "client._request('GET', '/x', None, url)",
+        "client._session = Other()",
+        "client._session.mount('https://', HTTPAdapter())",
+        "context = ssl._create_unverified_context()",
+        "BaseURL['TRADING_' + 'LIVE']",
     ],
 )
 def test_the_reading_finds_every_way_that_it_knows(source, tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 from tests.kills.fuse import Death, Fuse, request_name
 from trader.app.assembly import embedded_exchange
 from trader.broker.exchange.serve import ExchangeServer
+from trader.broker.rate_limit import rate_limit
 from trader.core.clock import new_york
 from trader.core.config import Config
 from trader.core.errors import EndpointError
@@ -122,6 +123,7 @@ def unresolved(ledger: Path) -> frozenset[str]:
 @contextmanager
 def served(folder: Path, settings: Config, *, port: int, ledger: Path):
     """The market whose state lies in `folder`, on this port and the next one."""
+    rate_limit.cache_clear()  # requests of this process to an earlier one do not count here
     exchange = embedded_exchange(
         settings,
         data=DATA,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
+from typing import Protocol
 
 from tests.simulation.desk import Decision, Desk, ManagedDesk, new_database
-from tests.simulation.line import CrashError, Fate, Line
+from tests.simulation.line import CrashError, Fate, SimulatedWorld
 from tests.simulation.naive import NaiveDesk
-from tests.simulation.oracle import Failure, Truth, exposed, settled
-from tests.simulation.world import CASH, START, SYMBOLS, Market
+from tests.simulation.oracle import Failure, Key, Truth, exposed, settled
+from tests.simulation.world import CASH, START, SYMBOLS
 from trader.core.errors import EndpointError, TraderError
-from trader.core.trading import Side
+from trader.core.ports import Broker, TradingHalt
+from trader.core.trading import Fill, Side
 
 STEPS = 12
 LONGEST_REST = 40
@@ -33,16 +35,55 @@ class Outcome:
     trace: list[str] | None = None
 
 
+class World(Protocol):
+    """A market that an episode plays in; chance and faults are drawn from the episode's own.
+
+    price        newest, by symbol
+    trades       every fill so far, oldest first
+    refused      buys to which the broker said no
+    hid_foreign  whether a fill that a person caused was ever not told in time
+    """
+
+    now: datetime
+    price: Mapping[str, Decimal]
+    trades: Sequence[Fill]
+    refused: set[Key]
+    hid_foreign: bool
+
+    def broker_of(self, halt: TradingHalt | None) -> Broker:
+        """The broker as a new process sees it, through faults and crashes."""
+
+    def wait(self, seconds: float) -> None:
+        """Time passes while a process waits."""
+
+    def step(self, *, surprises: bool) -> None:
+        """What happens between two looks; with surprises also what only a person could cause."""
+
+    def settle(self) -> None:
+        """One step without surprises: what can trade trades to its end."""
+
+    def calm(self) -> None:
+        """From now on nothing is hidden, late or hasty."""
+
+    def truth(self) -> Truth:
+        """The account from the broker's side."""
+
+
 class Episode:
     """One account through faults and crashes. Everything follows from the seed."""
 
-    def __init__(self, seed: int, *, naive: bool = False, traced: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        world_of: Callable[[Random, Fate], World] = SimulatedWorld,
+        naive: bool = False,
+        traced: bool = False,
+    ) -> None:
         rng = self.rng = Random(seed)
         self.outcome = Outcome(seed=seed, trace=[] if traced else None)
         self.fate = Fate(rng, trace=self.outcome.trace)
-        self.market = Market(rng, strict=rng.random() < 0.5)
-        self.market.tell = self.fate.tell
-        self.line = Line(self.market, self.fate)
+        self.market = world_of(rng, self.fate)
         self.database = new_database()
         self.saved: dict[str, object] = {}  # all that the naive desk keeps
         self.skew = timedelta(0)  # of this computer's clock
@@ -59,14 +100,14 @@ class Episode:
     def _open(self) -> Desk:
         """A new process."""
         if self.naive:
-            return NaiveDesk(self.saved, self.line, self.fate)
+            return NaiveDesk(self.saved, self.market.broker_of(None), self.fate)
         return ManagedDesk(
             self.database,
-            lambda halt: Line(self.market, self.fate, halt),
+            self.market.broker_of,
             self.fate,
             cash=CASH,
             now=lambda: self.market.now + self.skew,
-            wait=self.line.wait,
+            wait=self.market.wait,
         )
 
     @property
@@ -172,19 +213,14 @@ class Episode:
     def _check(self, before: int) -> None:
         """After an undisturbed action: nothing naked, and what was decided is at the broker."""
         self.outcome.counts["undisturbed actions"] += 1
-        self.due |= {name for name, (_, slot) in self.taken.items() if slot == self.number}
+        if not self.desk.frozen:  # while the numbers differ, what has not arrived is not sent anew
+            self.due |= {name for name, (_, slot) in self.taken.items() if slot == self.number}
         bought: dict[str, Decimal] = {}
         for fill in self.market.trades[before:]:
             if fill.side is Side.BUY:
                 bought[fill.symbol] = bought.get(fill.symbol, Decimal(0)) + fill.quantity
-        for failure in exposed(self._truth(), bought):
+        for failure in exposed(self.market.truth(), bought):
             self._fail(failure.kind, failure.what)
-
-    def _truth(self) -> Truth:
-        market = self.market
-        return Truth(
-            trees=[market.show(root) for root in market.roots], held=market.held, ours=market.ours
-        )
 
     # ---- the calm
 
@@ -213,19 +249,19 @@ class Episode:
         self.desk.acknowledge(self.market.now)
 
     def _judge(self) -> None:
-        market, book = self.market, self.desk.book()
-        held = {symbol: shares for symbol, shares in market.held.items() if shares}
+        truth, book = self.market.truth(), self.desk.book()
+        held = {symbol: shares for symbol, shares in truth.held.items() if shares}
         if dict(book.quantities) != held:
             self._fail("mismatch", f"the broker has {held}, the desk {dict(book.quantities)}")
-        if abs(book.cash - market.cash) >= book.tolerance:
-            self._fail("mismatch", f"cash {market.cash} at the broker, {book.cash} at the desk")
+        if abs(book.cash - truth.cash) >= book.tolerance:
+            self._fail("mismatch", f"cash {truth.cash} at the broker, {book.cash} at the desk")
         due = {(one.symbol, one.quantity): one.name for one, _ in self.taken.values()}
-        excused = set(market.refused)
+        excused = set(self.market.refused)
         for decision, slot in self.taken.values():
             current = slot == self.number or decision.name in self.due
             if not current or decision.name in self.excused:
                 excused.add((decision.symbol, decision.quantity))
-        for failure in settled(self._truth(), due, excused):
+        for failure in settled(truth, due, excused):
             self._fail(failure.kind, failure.what)
         if self.desk.frozen:
             self._fail("frozen", self.desk.frozen)
@@ -236,9 +272,15 @@ class Episode:
                 self._fail("forgotten", f"{book} before and {again} after a restart")
 
 
-def run_episode(seed: int, *, naive: bool = False, traced: bool = False) -> Outcome:
+def run_episode(
+    seed: int,
+    *,
+    world_of: Callable[[Random, Fate], World] = SimulatedWorld,
+    naive: bool = False,
+    traced: bool = False,
+) -> Outcome:
     """One episode; a failing one is run once more, to be traced."""
-    outcome = Episode(seed, naive=naive, traced=traced).run()
+    outcome = Episode(seed, world_of=world_of, naive=naive, traced=traced).run()
     if outcome.failures and not traced and not naive:
-        outcome.trace = Episode(seed, naive=naive, traced=True).run().trace
+        outcome.trace = Episode(seed, world_of=world_of, traced=True).run().trace
     return outcome

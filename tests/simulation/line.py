@@ -11,14 +11,13 @@ from typing import NoReturn
 
 from tests.simulation.world import Market, Ticket
 from trader.core.errors import EndpointError, OrderRefusedError, RateLimitedError
-from trader.core.ports import TradingHalt
+from trader.core.ports import Broker, TradingHalt
 from trader.core.trading import (
     AccountState,
     Activity,
     Fill,
     MarketClock,
     Order,
-    OrderClass,
     OrderIntent,
     OrderStatus,
     OrderType,
@@ -86,6 +85,22 @@ class Fate:
         """Something went wrong, and the process sees no answer."""
         self.strike(what, where)
         raise EndpointError(f"{where}: {what}")
+
+
+class SimulatedWorld(Market):
+    """A market with a bad line to it; implements World."""
+
+    def __init__(self, rng: Random, fate: Fate) -> None:
+        super().__init__(rng, strict=rng.random() < 0.5)
+        self.tell, self._fate = fate.tell, fate
+
+    def broker_of(self, halt: TradingHalt | None) -> Broker:
+        """The line of a new process."""
+        return Line(self, self._fate, halt)
+
+    def wait(self, seconds: float) -> None:
+        """Time passes while a process waits."""
+        self.now += timedelta(seconds=seconds)
 
 
 class Line:
@@ -273,7 +288,3 @@ class Line:
         stop_price: Decimal | None = None,
     ) -> Order:
         raise AssertionError("the manager cancels and places anew")
-
-    def wait(self, seconds: float) -> None:
-        """Time passes while a process waits."""
-        self._market.now += timedelta(seconds=seconds)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from trader.core.trading import Order, OrderStatus, OrderType, Side
+from trader.core.trading import Fill, Order, OrderStatus, OrderType, Side
 
 STOPS = (OrderType.STOP, OrderType.STOP_LIMIT)
 NOTHING = Decimal(0)
+
+Key = tuple[str, Decimal]  # symbol and quantity of an order that buys: which decision it is of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +21,13 @@ class Truth:
     trees  every order there ever was, its legs nested
     held   shares of each symbol
     ours   those of them that decisions bought and nobody has sold
+    cash   USD
     """
 
     trees: Sequence[Order]
     held: Mapping[str, Decimal]
     ours: Mapping[str, Decimal]
+    cash: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,25 @@ class Failure:
 
     kind: str
     what: str
+
+
+def shares_of(fills: Iterable[Fill], *, is_ours: Callable[[Fill], bool]) -> dict[str, Decimal]:
+    """Shares of each symbol that decisions bought and nobody has sold since.
+
+    A sale by a person takes a person's shares first, one of ours takes ours.
+    """
+    ours: dict[str, Decimal] = {}
+    foreign: dict[str, Decimal] = {}
+    for fill in fills:
+        first, second = (ours, foreign) if is_ours(fill) else (foreign, ours)
+        symbol, shares = fill.symbol, fill.quantity
+        if fill.side is Side.BUY:
+            first[symbol] = first.get(symbol, NOTHING) + shares
+            continue
+        part = min(shares, first.get(symbol, NOTHING))
+        first[symbol] = first.get(symbol, NOTHING) - part
+        second[symbol] = second.get(symbol, NOTHING) - (shares - part)
+    return ours
 
 
 def covered(truth: Truth, symbol: str) -> Decimal:
@@ -85,15 +108,13 @@ def exposed(truth: Truth, bought: Mapping[str, Decimal]) -> list[Failure]:
     return found
 
 
-def settled(
-    truth: Truth, due: Mapping[tuple[str, Decimal], str], excused: Iterable[tuple[str, Decimal]]
-) -> list[Failure]:
+def settled(truth: Truth, due: Mapping[Key, str], excused: Iterable[Key]) -> list[Failure]:
     """Decisions without an order, and those with more than one or with too many shares.
 
     due      symbol and quantity of each decision that was taken -> its name; no two are the same
     excused  those that need not have an order: refused by the broker, or never sent for a reason
     """
-    orders: dict[tuple[str, Decimal], list[Order]] = {key: [] for key in due}
+    orders: dict[Key, list[Order]] = {key: [] for key in due}
     for tree in truth.trees:
         key = tree.symbol, tree.quantity
         if tree.side is Side.BUY and key in orders:
@@ -102,7 +123,7 @@ def settled(
     for key, own in orders.items():
         if not own and key not in forgiven:
             found.append(Failure(kind="lost", what=f"{due[key]}: {key[1]} {key[0]}"))
-        own = [one for one in own if one.status is not OrderStatus.REJECTED]
-        if len(own) > 1 or sum((one.filled_quantity for one in own), NOTHING) > key[1]:
-            found.append(Failure(kind="doubled", what=f"{due[key]}: {len(own)} orders"))
+        took = [one for one in own if one.status is not OrderStatus.REJECTED]
+        if len(took) > 1 or sum((one.filled_quantity for one in took), NOTHING) > key[1]:
+            found.append(Failure(kind="doubled", what=f"{due[key]}: {len(took)} orders"))
     return found

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from random import Random
 
+from tests.simulation.oracle import Key, Truth
 from trader.core.errors import OrderRefusedError
 from trader.core.instruments import is_crypto
 from trader.core.trading import (
@@ -36,8 +37,6 @@ PRICES = tuple(Decimal(cents) / 4 for cents in (372, 382, 388, 394, 398, 400, 40
 SLICES = (Decimal("0.25"), Decimal("0.5"), Decimal("0.75"))
 SOON, STUCK = (0, 0, 0, 1, 2, 3), 10**6  # looks until a cancel takes effect
 BY_HAND = "by hand"
-
-Key = tuple[str, Decimal]  # symbol and quantity of an order that buys: which decision it is of
 
 
 @dataclass(slots=True, eq=False)
@@ -350,9 +349,9 @@ class Market:
                 self.price[symbol] = rng.choice(PRICES)
         for ticket in tuple(self.open_tickets()):
             if ticket.is_open and rng.random() < 0.7 and self.is_tradable(ticket):
-                if ticket.order_type in STOPS and rng.random() < 0.15:
-                    ticket = self.replace(ticket)
-                self.trade(ticket, self._slice(ticket))
+                replaced = ticket.order_type in STOPS and rng.random() < 0.15
+                working = self.replace(ticket) if replaced else ticket
+                self.trade(working, self._slice(working))
             if ticket.cancel_in is not None:
                 self.end(ticket)
         chance = rng.random()
@@ -465,6 +464,11 @@ class Market:
         self.trade(ticket, quantity)
 
     # ---- how it looks
+
+    def truth(self) -> Truth:
+        """The account from the broker's side."""
+        trees = tuple(map(self.show, self.roots))
+        return Truth(trees=trees, held=self.held, ours=self.ours, cash=self.cash)
 
     def show(self, ticket: Ticket) -> Order:
         """An order with its legs."""

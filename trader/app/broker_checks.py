@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trader.app.checking import Check
 from trader.core.clock import SystemClock
-from trader.core.errors import ConfigError, EndpointError, TraderError
+from trader.core.errors import ConfigError, EndpointError, TraderError, UsageError
 
 if TYPE_CHECKING:
     from trader.broker.alpaca_broker import AlpacaBroker
@@ -31,7 +31,7 @@ def broker_checks(config: Config, environ: Mapping[str, str]) -> tuple[Check, ..
         found += [_not_asked(name, "there is no usable key") for name in (HOST, ACCOUNT, CLOCK)]
     else:
         found += _account(config, keys)
-    found.append(_data(config, keys) if reads else _unused(DATA))
+    found.append(_data(config, keys) if reads else _other_bars(config))
     if not trades:
         found.append(_unused(STREAM))
     elif keys is None or found[1].status == "failed":
@@ -160,6 +160,18 @@ def _data(config: Config, keys: Credentials | None) -> Check:
             remedy="name a symbol that Alpaca has, as in BRK.B or BTC/USD",
         )
     return Check(name=DATA, status="ok", found=f"{what}: {symbol} {bar.get('c')} of {bar.get('t')}")
+
+
+def _other_bars(config: Config) -> Check:
+    """Bars that are not Alpaca's: whether orders may be decided on them."""
+    from trader.app.fitting import require_real_bars
+
+    try:
+        require_real_bars(config)
+    except UsageError as exc:
+        found, _, remedy = str(exc).partition(": ")
+        return Check(name=DATA, status="failed", found=found, remedy=remedy)
+    return _unused(DATA)
 
 
 def _bar(answer: Mapping[str, Any], symbol: str) -> Mapping[str, Any] | None:

@@ -107,6 +107,12 @@ class Context:
         merged["debate"] = {"recording": mine["debate"]["recording"], **settings["debate"]}
         return replace(self, loaded=replace(self.loaded, config=Config.model_validate(merged)))
 
+    def trading_at(self, broker: str) -> Context:
+        """The same place, with the broker of this name, where it was begun with that one."""
+        merged = self.config.model_dump()
+        merged["broker"]["name"] = broker
+        return replace(self, loaded=replace(self.loaded, config=Config.model_validate(merged)))
+
     def symbols(self) -> tuple[str, ...]:
         """Symbols to trade: those configured, else AAPL on the sample and all that others name."""
         if self.config.symbols is not None:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from trader.app.assembly import costs_of
 from trader.app.context import Context
-from trader.app.fitting import as_begun, first_slot, require_fitting
+from trader.app.fitting import as_begun, as_traded, first_slot, require_fitting
 from trader.app.folder import LEDGER, locked
 from trader.app.paper import paper_trader
 from trader.app.viewing import NO_ACCOUNT
@@ -87,7 +87,8 @@ def control(
         elif order == "pause" and until is None:
             recorded = controls.pause(target, reason)
         elif order == "pause":
-            opened = app.calendar.open(app.calendar.at_or_after(until or date.max))
+            sessions = as_traded(app).calendar
+            opened = sessions.open(sessions.at_or_after(until or date.max))
             recorded = controls.lock(target, opened, reason)
         elif order == "unpause":
             recorded = controls.unpause(target, reason)
@@ -144,7 +145,8 @@ def _require_known(
             held = f"there are {', '.join(here)}" if here else "nothing is"
             raise UsageError(f"{target[:20]} is neither held nor ordered; {held}")
         return
-    traded = {*begun.body["symbols"], *app.symbols(), *here}
+    ever = {symbol for run in ledger.records("run") for symbol in run.body["symbols"]}
+    traded = {*ever, *app.symbols(), *here}
     if target is not None and target not in traded:
         raise UsageError(
             f"{target[:20]} is neither traded nor held; there are {', '.join(sorted(traded))}"
@@ -183,7 +185,7 @@ def _carry_out(app: Context) -> tuple[str, ...]:
     notices: list[str] = []
     try:
         with locked(app.state_dir):
-            app, run_id = as_begun(app)
+            app, run_id = as_begun(as_traded(app))
             require_fitting(app)
             with paper_trader(
                 app,

@@ -440,5 +440,5 @@ class PaperWork:
             positions=found.positions,
             cash=found.cash,
             equity=found.equity,
-            ledger_head=found.ledger_head,
+            ledger_head=self._trader.ledger.head,
         )

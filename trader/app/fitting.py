@@ -10,7 +10,7 @@ from typing import Any
 
 from trader.app.context import Context
 from trader.app.folder import CHECKPOINTS, EXCHANGE, LEDGER, make_folder
-from trader.core.config import config_primitives
+from trader.core.config import Config, config_primitives
 from trader.core.errors import DataIntegrityError, StateError, UsageError
 from trader.core.market import from_ns
 from trader.ledger.store import Ledger, Record
@@ -71,8 +71,8 @@ def _own(app: Context, ledger: Ledger, request: Record) -> tuple[Context, dateti
     begun = ledger.record("run", request.body["run_id"])
     if begun is None:
         raise StateError("the ledger holds a request for approval without its run")
-    own = app.under(begun.body["settings"])
-    if "embedded" in (own.config.broker.name, begun.body.get("broker", "embedded")):
+    own = app.under(begun.body["settings"]).trading_at(begun.body.get("broker", "embedded"))
+    if own.config.broker.name == "embedded":
         return own, None
     from trader.app.venue import alpaca_broker
 
@@ -106,6 +106,24 @@ def as_begun(app: Context) -> tuple[Context, str | None]:
         ledger.close()
 
 
+def as_traded(app: Context) -> Context:
+    """The place with the market and the broker that the account's newest run was begun with.
+
+    A command about the account takes no option that names them. The place as it is where there is
+    no account.
+    """
+    if not (app.state_dir / LEDGER).exists():
+        return app
+    ledger = Ledger(app.state_dir / LEDGER, read_only=True)
+    try:
+        begun = ledger.last("run")
+    finally:
+        ledger.close()
+    if begun is None:
+        return app
+    return app.over(begun.body["settings"]).trading_at(begun.body.get("broker", "embedded"))
+
+
 def first_slot(app: Context) -> Slot:
     """The slot at which a new account begins."""
     session = app.calendar.at_or_after(app.config.market.start)
@@ -119,8 +137,7 @@ def require_fitting(app: Context) -> None:
     belong together, DataIntegrityError for bars that are not those it has traded on.
     """
     config = app.config
-    if config.broker.name == "alpaca" and config.broker.base_url is None:
-        _require_real_bars(config.data.source)
+    require_real_bars(config)
     path = app.state_dir / LEDGER
     begun, last = None, None
     if path.exists():
@@ -168,8 +185,10 @@ def _require_nothing_lost(app: Context) -> None:
         )
 
 
-def _require_real_bars(source: str) -> None:
-    if source in ("sample", "synthetic"):
+def require_real_bars(config: Config) -> None:
+    """UsageError for orders at Alpaca that would be decided on bars of the past, or on none."""
+    source, broker = config.data.source, config.broker
+    if broker.name == "alpaca" and broker.base_url is None and source in ("sample", "synthetic"):
         raise UsageError(
             f"orders for Alpaca are not decided on {source} bars, which are not of today: "
             "say --data alpaca, or --broker embedded"

@@ -10,6 +10,7 @@ from trader.app.context import Context
 from trader.app.folder import LEDGER
 from trader.app.viewing import NO_ACCOUNT, SCHEMA_VERSION, View
 from trader.core.canonical import from_primitive
+from trader.core.decision import Decision
 from trader.ledger.book import ExitReason
 from trader.ledger.controls import Control
 from trader.ledger.store import Ledger
@@ -100,6 +101,14 @@ def _slot(body: Body) -> str:
     return "; ".join(told)
 
 
+def _cycle(body: Body) -> str:
+    verdict, risk = body["debate"]["verdict"], body["risk"]
+    told = f"{body['symbol']} {body['strategy']}: {verdict['rationale']}"
+    if verdict["decision"] != Decision.GO or risk["approved"]:
+        return told
+    return f"{told} Nothing is bought: {'; '.join(flag['detail'] for flag in risk['reasons'])}"
+
+
 def _intent(body: Body) -> str:
     intent, why = body["intent"], body.get("reason")
     told = (
@@ -170,9 +179,7 @@ SENTENCES: Mapping[str, Callable[[Body], str]] = {
     "account": lambda body: f"the broker's account {body['account_id']}",
     "opening": lambda body: f"the session began with {body['equity']} USD",
     "slot": _slot,
-    "cycle": lambda body: (
-        f"{body['symbol']} {body['strategy']}: {body['debate']['verdict']['rationale']}"
-    ),
+    "cycle": _cycle,
     "approval": lambda body: f"a person is asked: {body['request']['rationale']}",
     "answer": lambda body: f"a person answered: {body['answer']}",
     "intent": _intent,

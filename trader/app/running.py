@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trader.app.context import Context
 from trader.app.fitting import (
@@ -18,7 +18,7 @@ from trader.app.heartbeat import status_of
 from trader.app.paper import SCHEMA_VERSION, PaperTrader, RunResult, paper_trader
 from trader.core.canonical import Primitive, to_object
 from trader.core.decision import Answer
-from trader.core.errors import LockHeldError, UsageError
+from trader.core.errors import EndpointError, LockHeldError, UsageError
 from trader.core.ports import Approvals, DebateListener
 from trader.ledger.store import Ledger
 
@@ -139,4 +139,20 @@ def _walk(trader: PaperTrader, notices: list[str], *, asked: bool) -> RunResult:
         notices.append(
             "market time is simulated: each call walks the embedded market one decision slot on"
         )
-    return trader.run_slot(slot, notices=notices)
+    newest = trader.ledger.last("control")
+    result = trader.run_slot(slot, notices=notices)
+    if trader.ledger.last("control") == newest:
+        return result
+    try:
+        trader.watch()  # a person who spoke meanwhile was told that this run sees to it
+        seen = trader.look()
+    except EndpointError:  # the slot is done; what is wanted still stands in the ledger
+        return result
+    return replace(
+        result,
+        orders=seen.orders,
+        positions=seen.positions,
+        cash=seen.cash,
+        equity=seen.equity,
+        ledger_head=seen.ledger_head,
+    )

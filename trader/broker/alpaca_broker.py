@@ -37,6 +37,7 @@ from trader.core.trading import (
     Order,
     OrderClass,
     OrderIntent,
+    OrderStatus,
     Portfolio,
     Side,
 )
@@ -143,8 +144,7 @@ class AlpacaBroker:
 
     def order_by_id(self, order_id: str) -> Order | None:
         """The order with the broker's own id and its legs, or None where there is none."""
-        path = f"/orders/{quote(order_id, safe='')}"
-        row = self._found(f"order {order_id}", path, {"nested": "true"})
+        row = self._row(order_id)
         return None if row is None else self._read(row)
 
     def orders(self, *, open_only: bool = True) -> tuple[Order, ...]:
@@ -211,7 +211,7 @@ class AlpacaBroker:
         raise refusal or unknown from doubt
 
     def cancel(self, order_id: str) -> None:
-        """Ask for cancellation; an order that is already final is not an error.
+        """Ask for cancellation; an order that is final or being canceled is not an error.
 
         Of a replaced order that which took its place is canceled.
         """
@@ -223,6 +223,8 @@ class AlpacaBroker:
             if not (isinstance(cause, APIError) and cause.status_code == 422):
                 raise
             found = self.order_by_id(order_id)
+            if found is not None and found.status is OrderStatus.PENDING_CANCEL:
+                return  # it was asked for before
             if found is None or not found.status.is_final:
                 raise
             if found.replaced_by is not None:
@@ -315,6 +317,10 @@ class AlpacaBroker:
             order_id = order.replaced_by
         raise EndpointError(f"order {order_id} was replaced more than {LONGEST_CHAIN} times")
 
+    def _row(self, order_id: str) -> Row | None:
+        path = f"/orders/{quote(order_id, safe='')}"
+        return self._found(f"order {order_id}", path, {"nested": "true"})
+
     def _found(self, what: str, path: str, wanted: dict[str, str]) -> Row | None:
         """The row at `path`, or None where the broker has none."""
         with reading(what):
@@ -353,8 +359,16 @@ class AlpacaBroker:
         return not word
 
     def _client_id(self, order_id: str) -> str:
-        if order_id not in self._client_ids and self.order_by_id(order_id) is None:
-            raise EndpointError(f"the broker shows a fill of order {order_id}, but no such order")
+        if order_id not in self._client_ids:
+            row = self._row(order_id)
+            if row is None:
+                raise EndpointError(
+                    f"the broker shows a fill of order {order_id}, but no such order"
+                )
+            if self._may_be_ours(row):
+                self._read(row)
+            else:
+                self._client_ids[order_id] = text(row, "client_order_id")
         return self._client_ids[order_id]
 
     def _read(self, row: Row) -> Order:

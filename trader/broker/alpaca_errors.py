@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from alpaca.common.exceptions import APIError
 from requests import RequestException
@@ -39,7 +40,19 @@ def reading(what: str) -> Iterator[None]:
     except UNREADABLE as exc:
         raise EndpointError(f"the broker's {what}: the answer is no JSON ({exc!s:.80})") from exc
     except RequestException as exc:
-        raise EndpointError(f"the broker could not be asked for the {what}: {exc}") from exc
+        raise EndpointError(
+            f"the broker could not be asked for the {what}: {unreached(exc)}; look at the network, "
+            "and try again"
+        ) from exc
+
+
+def unreached(exc: RequestException) -> str:
+    """Why no answer came: the host and the innermost reason, on one line."""
+    inner = getattr(exc.args[0] if exc.args else None, "reason", None) or exc
+    told = " ".join(str(inner).split())
+    reason = told.partition("): ")[2] or told  # what stands before are the pool's class and host
+    host = urlsplit(str(exc.request.url or "")).netloc if exc.request is not None else ""
+    return f"{host}: {reason}" if host else reason
 
 
 def order_error(

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from alpaca.common.exceptions import APIError
 from requests import RequestException
 
-from trader.broker.alpaca_errors import TOO_MANY, UNREADABLE, code, message, too_many
+from trader.broker.alpaca_errors import TOO_MANY, UNREADABLE, code, message, too_many, unreached
 from trader.core.clock import monotonic_seconds
 from trader.core.errors import DataIntegrityError, EndpointError, TimedOutError
 
@@ -56,8 +56,10 @@ class MarketReads:
         except UNREADABLE as exc:
             raise EndpointError(f"Alpaca's {what} are no JSON: {str(exc)[:80]}") from exc
         except RequestException as exc:
-            short = " ".join(str(exc).split())[:200]
-            raise TimedOutError(f"Alpaca could not be asked for the {what}: {short}") from exc
+            raise TimedOutError(
+                f"Alpaca could not be asked for the {what}: {unreached(exc)}; look at the network, "
+                "and try again"
+            ) from exc
         if not isinstance(found, dict):
             raise EndpointError(f"Alpaca's {what} are no JSON object: {found!r:.80}")
         return found

@@ -44,7 +44,7 @@ EPILOG = (
     "Exit codes: 0 ok, also when nothing was traded; 1 internal error, or a check that found a "
     "difference; 2 usage; 3 configuration; "
     "4 endpoint or dependency unavailable; 5 data refused; 6 risk or budget refusal; "
-    "7 state folder in use, not writable or damaged; 130 interrupted."
+    "7 state folder in use, not writable or damaged; 130 interrupted; 143 told to end."
 )
 
 

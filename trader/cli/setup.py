@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from trader.cli.options import BaseUrlOption, ModelOption, Shared, add_command
+from trader.cli.options import (
+    BaseUrlOption,
+    BrokerOption,
+    DataOption,
+    ModelOption,
+    Shared,
+    SymbolsOption,
+    add_command,
+)
 
 SCHEMA_VERSION = 1
 
@@ -17,7 +25,7 @@ def register(app: typer.Typer) -> None:
     add_command(
         app,
         doctor,
-        epilog="Example: trader doctor --base-url http://127.0.0.1:11434/v1 --model llama3.1",
+        epilog="Example: trader doctor --broker alpaca --data alpaca",
     )
     add_command(app, init)
     group = typer.Typer(
@@ -28,13 +36,27 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="config")
 
 
-def doctor(shared: Shared, base_url: BaseUrlOption = None, model: ModelOption = None) -> None:
-    """Check this installation and the models named, and say what to do about what fails."""
+def doctor(
+    shared: Shared,
+    broker: BrokerOption = None,
+    data: DataOption = None,
+    symbols: SymbolsOption = None,
+    base_url: BaseUrlOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Check this installation, the broker and the models named, and say what to do about what
+    fails; nothing is ordered.
+    """
     from trader.cli import output, telling
 
     asked = base_url is not None or model is not None
     found = shared.doctor(
-        debate__mode="llm" if asked else None, models__base_url=base_url, models__model=model
+        broker__name=broker,
+        data__source=data,
+        symbols=symbols,
+        debate__mode="llm" if asked else None,
+        models__base_url=base_url,
+        models__model=model,
     )
     failed = [check for check in found if check.status == "failed"]
     if shared.as_json:

@@ -246,7 +246,7 @@ def tell_run(result: RunResult, again: str = "") -> None:
             f"      trader approve {waiting.cycle_id}{again}",
             f"      trader reject {waiting.cycle_id}{again}",
         )
-    if not result.cycles and not result.awaiting:
+    if result.slot is not None and not result.cycles and not result.awaiting:
         lines("no signal fired in this slot")
     held = ", ".join(f"{p.quantity} {p.symbol} at {p.current_price}" for p in result.positions)
     lines(

@@ -65,7 +65,8 @@ class Control:
     @property
     def words(self) -> str:
         """What it says, for a person."""
-        what = WORDS[self.action] + (f" {self.target}" if self.target else "")
+        target = self.target or ("all" if self.action == "close" else "")
+        what = f"{WORDS[self.action]} {target}".rstrip()
         until = f" until {self.until:%Y-%m-%d %H:%M} UTC" if self.until else ""
         return f"{what}{until}, by {self.by}: {self.reason}"
 

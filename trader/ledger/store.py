@@ -104,7 +104,8 @@ class Ledger:
             self._db.deserialize(empty_ledger())
             return self._db
         path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
+        if not path.exists():  # closing a file that SQLite has open would undo its locks
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
         self._db = sqlite3.connect(path, isolation_level=None, timeout=self._patience_seconds)
         self._known_version()  # a file that is no ledger is found out before anything is written
         self._db.execute("PRAGMA journal_mode = WAL")
@@ -320,13 +321,18 @@ class Ledger:
         part = path.with_name(f"{path.name}.part")
         try:
             path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, FILE_MODE))
-            copy = sqlite3.connect(part)
+            handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, FILE_MODE)
             try:
-                self._db.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+                copy = sqlite3.connect(part)
+                try:
+                    copy.execute("PRAGMA synchronous = OFF")  # made safe below, once
+                    self._db.backup(copy)
+                    copy.execute("PRAGMA journal_mode = DELETE")  # one file, no log beside it
+                finally:
+                    copy.close()
+                os.fsync(handle)
             finally:
-                copy.close()
+                os.close(handle)
             checked = Ledger(part, read_only=True)
             count = checked.check()
             checked.close()

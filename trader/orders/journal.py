@@ -144,6 +144,12 @@ class OrderJournal(AccountJournal):
         """Client ids of the orders that may still change, oldest first."""
         return tuple(self._unsettled)
 
+    def symbols_waiting(self) -> tuple[str, ...]:
+        """Symbols of the orders that may still change, those in doubt included."""
+        return tuple(
+            self.intents[key].intent.symbol for key in (*self._unsettled, *self._unresolved)
+        )
+
     def intent_of(self, order: Order) -> str | None:
         """Client id of the intent that an order, or the order of a leg, belongs to; None: not ours.
 

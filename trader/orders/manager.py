@@ -145,7 +145,11 @@ class OrderManager:
         """Give every trade that lost its stop a new one, or an exit; see Protection."""
         prices = {held.symbol: held.current_price for held in compared.portfolio.positions}
         return self._protection.protect(
-            compared.live, prices=prices, holdings=compared.holdings, as_of=as_of
+            compared.live,
+            prices=prices,
+            holdings=compared.holdings,
+            surplus=compared.surplus,
+            as_of=as_of,
         )
 
     def watch(self, as_of: datetime) -> Watched:
@@ -168,7 +172,10 @@ class OrderManager:
         return self._sender.open_orders()
 
     def orders_of(self, trade: Trade) -> tuple[Order, ...]:
-        """Open orders of one trade, asked for one by one: for when the list cannot be had."""
+        """Open orders of one trade, asked for one by one: for when the list cannot be had.
+
+        What they have filled is booked; those that took the place of others are among them.
+        """
         settled = {
             order_id
             for item in self.journal.of_trade(trade.trade_id, "entry", "protection", *SALES)
@@ -176,12 +183,11 @@ class OrderManager:
             if outcome is not None and outcome.settled
             for order_id in (outcome.order_id, outcome.stop_loss_id, outcome.take_profit_id)
         }
-        found = [
-            self._broker.order_by_id(order_id)
-            for order_id in self.journal.order_ids(trade.trade_id)
-            if order_id not in settled
-        ]
-        return tuple(order for order in found if order and not order.status.is_final)
+        found: dict[str, Order | None] = dict.fromkeys(settled - {None})
+        while new := [one for one in self.journal.order_ids(trade.trade_id) if one not in found]:
+            found.update((order_id, self._broker.order_by_id(order_id)) for order_id in new)
+            self._tracker.take_in(order for order in map(found.get, new) if order)
+        return tuple(order for order in found.values() if order and not order.status.is_final)
 
     # ---- leaving
 

@@ -91,6 +91,7 @@ class Protection:
         *,
         prices: Mapping[str, Decimal],
         holdings: Mapping[str, Decimal],
+        surplus: Mapping[str, Decimal],
         as_of: datetime,
     ) -> Protected:
         """Look after every open trade; what could not be done is told, not raised.
@@ -98,23 +99,36 @@ class Protection:
         live      orders still open at the broker, legs included, flat
         prices    newest price of each symbol held, USD
         holdings  trade -> shares the broker still has of it, where those are fewer than the book's
+        surplus   symbol -> shares the broker has beyond the book's, as in a split not told yet
         """
         done = Protected()
         with suppress(EndpointError):  # the next look tries again
             live = self._end_orphans(done, live)
-        for trade in self._journal.book.open_trades():
+        for trade in self._too_much_first(live, holdings):
             stop, _ = self._journal.levels(trade.trade_id)
             if stop is None:
                 continue  # shares that are not ours to sell
             held = holdings.get(trade.trade_id)
-            price = prices.get(trade.symbol)
+            price, more = prices.get(trade.symbol), surplus.get(trade.symbol, Decimal(0))
             try:
-                if self._is_sound(trade, stop, live, held=held, price=price):
+                if self._is_sound(trade, stop, live, held=held, price=price, more=more):
                     continue
-                self._mend(done, trade, stop, held=held, price=price, as_of=as_of)
+                self._mend(done, trade, stop, held=held, price=price, more=more, as_of=as_of)
             except (OrderRefusedError, EndpointError) as exc:
                 done.naked[trade.trade_id] = str(exc)
         return done
+
+    def _too_much_first(
+        self, live: Sequence[Order], holdings: Mapping[str, Decimal]
+    ) -> Sequence[Trade]:
+        """Open trades, before all others those whose stops hold shares that another one's needs."""
+
+        def has_room(trade: Trade) -> bool:
+            held = holdings.get(trade.trade_id, trade.open_quantity)
+            return _covered(_guards(self._journal, trade, live)) <= held
+
+        trades = self._journal.book.open_trades()
+        return sorted(trades, key=has_room) if len(trades) > 1 else trades
 
     def _end_orphans(self, done: Protected, live: Sequence[Order]) -> Sequence[Order]:
         """Cancel what would sell shares of a trade that has none, such as a stop that came late.
@@ -142,10 +156,12 @@ class Protection:
         *,
         held: Decimal | None,
         price: Decimal | None,
+        more: Decimal,
     ) -> bool:
         guards = _guards(self._journal, trade, live)
         quantity = trade.open_quantity if held is None else held
-        return _covered(guards) == quantity and not self._any_stale(trade, stop, guards, price)
+        enough = quantity <= _covered(guards) <= quantity + more
+        return enough and not self._any_stale(trade, stop, guards, price)
 
     def _any_stale(
         self, trade: Trade, stop: Decimal, guards: Sequence[Order], price: Decimal | None
@@ -163,6 +179,7 @@ class Protection:
         *,
         held: Decimal | None,
         price: Decimal | None,
+        more: Decimal,
         as_of: datetime,
     ) -> None:
         journal, sender = self._journal, self._sender
@@ -178,11 +195,13 @@ class Protection:
         if rest:  # its legs arm only once it is filled to its end
             sender.cancel(rest)
             live = sender.open_orders()
-        if not trade.is_open or self._is_sound(trade, stop, live, held=held, price=price):
+        if not trade.is_open or self._is_sound(
+            trade, stop, live, held=held, price=price, more=more
+        ):
             return
         guards = _guards(journal, trade, live)
         quantity = trade.open_quantity if held is None else held
-        bad = _covered(guards) > quantity or self._any_stale(trade, stop, guards, price)
+        bad = _covered(guards) > quantity + more or self._any_stale(trade, stop, guards, price)
         # what goes: stops when one of them is wrong, and targets, which hold the shares that the
         # stop needs; a sale at market stays
         going = [
@@ -200,6 +219,11 @@ class Protection:
         if missing <= 0:
             return
         reason = ""
+        if price is not None and price <= stop and more:
+            raise EndpointError(
+                f"{trade.symbol}: the broker holds {more:f} more than the ledger and the price "
+                f"{price:f} is not above the stop {stop:f}: a split may not be told yet"
+            )
         if price is not None and price <= stop:
             reason = f"the price {price:f} is not above the stop {stop:f}"
         else:
@@ -210,7 +234,7 @@ class Protection:
             except OrderRefusedError as exc:
                 reason = str(exc)
                 live = sender.open_orders()  # the broker may have taken what it said no to
-                if self._is_sound(trade, stop, live, held=held, price=price):
+                if self._is_sound(trade, stop, live, held=held, price=price, more=more):
                     done.placed.append(trade.trade_id)
                     return
         if reason:

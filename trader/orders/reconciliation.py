@@ -31,6 +31,7 @@ class Comparison:
     resolved  client order ids of intents whose outcome was settled
     problem   why nothing may be bought; empty when something may
     holdings  trade -> shares the broker has of it, where those are fewer than the book's
+    surplus   symbol -> shares the broker has beyond the book's
     news      what the comparison changed or found, as recorded; None when that is nothing
     """
 
@@ -39,6 +40,7 @@ class Comparison:
     resolved: tuple[str, ...]
     problem: str
     holdings: Mapping[str, Decimal]
+    surplus: Mapping[str, Decimal]
     news: Reconciliation | None
 
 
@@ -77,21 +79,26 @@ class Reconciler:
         if full:
             self._check_account()
         resolved: list[str] = []
+        differences: Differences = {}
         for number in range(ROUNDS):
+            if differences:
+                self._tracker.pause()  # what the broker tells of one moment may come in parts
             portfolio = self._broker.portfolio()
             trees = self._tracker.open_trees(portfolio.as_of)
             self._tracker.import_strangers(trees)
             if full or number:
                 self._book_activities()
             held = {position.symbol: position.quantity for position in portfolio.positions}
-            settled = self._sender.resolve(as_of, flat(trees), held)
+            agreed = not self._problem(self._differences(portfolio))
+            settled = self._sender.resolve(as_of, flat(trees), held, buying=agreed)
             resolved += settled
             moved = self._undo_given_up() or bool(settled)
             differences = self._differences(portfolio)
             if not differences and not moved:
                 break
         news = self._tracker.fresh_news()
-        differences = self._settle(differences, portfolio)
+        if not self._tracker.waits_for:
+            differences = self._settle(differences, portfolio)
         self.problem = self._problem(differences)
         return Comparison(
             portfolio=portfolio,
@@ -99,6 +106,11 @@ class Reconciler:
             resolved=tuple(dict.fromkeys((*news.resolved, *resolved))),
             problem=self.problem,
             holdings=self._holdings(differences),
+            surplus={
+                symbol: theirs - ours
+                for symbol, (theirs, ours) in differences.items()
+                if symbol != CASH and theirs > ours
+            },
             news=self._record(news, differences, portfolio.as_of),
         )
 
@@ -187,6 +199,8 @@ class Reconciler:
         return differences
 
     def _problem(self, differences: Differences) -> str:
+        if self._tracker.waits_for:
+            return self._tracker.waits_for
         if differences:
             return disagreement(differences)
         return f"the broker has blocked the account: {self._blocked}" if self._blocked else ""

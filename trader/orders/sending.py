@@ -93,6 +93,8 @@ class Sender:
         as_of: datetime,
         live: Sequence[Order] = (),
         held: Mapping[str, Decimal] | None = None,
+        *,
+        buying: bool = True,
     ) -> tuple[str, ...]:
         """Settle every intent without an outcome, by its client order id; the settled ids.
 
@@ -101,8 +103,9 @@ class Sender:
         of an earlier slot is not: its price, size and reward were those of then, and in doubt there
         is no new risk. Should its order appear after all, it is adopted.
 
-        live  orders open at the broker, legs included, flat
-        held  shares of each symbol at the broker, where that is known
+        live    orders open at the broker, legs included, flat
+        held    shares of each symbol at the broker, where that is known
+        buying  False: what would have to be sent to buy stays in doubt
         """
         settled = []
         for journaled in self._journal.unresolved():
@@ -114,6 +117,8 @@ class Sender:
                     refusal = self._unwanted(journaled, as_of, live, held)
                     if refusal:
                         self._journal.write_refusal(key, refusal)
+                    elif journaled.purpose == "entry" and not buying:
+                        continue
                     else:
                         self.send(journaled.intent)
             except OrderRefusedError:
@@ -275,7 +280,6 @@ class Sender:
                 if order.symbol == trade.symbol
                 and order.side is Side.BUY
                 and order.client_order_id in self._journal.intents
-                and self._final(order) is None
             ]
             if not buys:
                 raise

@@ -44,6 +44,7 @@ class Tracker:
     ) -> None:
         self._broker, self._journal, self._wait = broker, journal, wait
         self.news = News()
+        self.waits_for = ""  # why not every fill that was told is booked
 
     def fresh_news(self) -> News:
         """What was new since the last call."""
@@ -57,11 +58,13 @@ class Tracker:
         all later ones until the doubt is settled: it may be a leg's.
         """
         booked: list[BookedFill] = []
+        self.waits_for = ""
         told = self._broker.fills(after=self._journal.last_execution_id)
         for fill in sorted(told, key=lambda one: one.filled_at):  # the last one is where to go on
             if self._journal.has_booked(fill.execution_id):
                 continue
             if not self._place(fill):
+                self.waits_for = f"{fill.symbol}: fills wait for an order that is in doubt"
                 break
             if self._was_taken_over(fill):
                 continue
@@ -74,7 +77,7 @@ class Tracker:
     def _place(self, fill: Fill) -> bool:
         """Learn what a fill is for, from the broker where need be; False while it is in doubt."""
         journal = self._journal
-        if journal.meaning(fill) is None:
+        if journal.meaning(fill) is None and fill.side is Side.SELL:
             known = [journal.intents[key] for key in journal.unsettled()]
             for item in (*journal.unresolved(), *known):
                 if item.intent.symbol != fill.symbol:

@@ -13,11 +13,11 @@ from decimal import Decimal
 from trader.core.canonical import from_primitive
 from trader.core.clock import SessionCalendar
 from trader.core.decision import Circumstances, RiskFlag
-from trader.core.errors import EndpointError
+from trader.core.errors import DataIntegrityError, EndpointError
 from trader.core.flags import FlagCode
 from trader.core.market import session_of
 from trader.core.ports import Broker
-from trader.core.trading import Order, Portfolio, money
+from trader.core.trading import ActivityKind, Order, Portfolio, money
 from trader.ledger.controls import Control, Controls
 from trader.ledger.store import Ledger
 from trader.orders.entries import JournaledIntent
@@ -54,6 +54,18 @@ class RealTime:
 
     now: Callable[[], datetime]
     latest_price: LatestPrice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """How an account in real time stands, as far as only others can tell; what blocks an entry.
+
+    quote_seconds  age of the newest price of a symbol; None in closed hours
+    """
+
+    blocks: tuple[RiskFlag, ...] = ()
+    quote_seconds: float | None = None
+    clock_skew_seconds: float | None = None
 
 
 class AccountWatch:
@@ -112,12 +124,14 @@ class AccountWatch:
         buying: Collection[str],
         live: Sequence[Order],
         problem: str = "",
+        glance: Glance | None = None,
     ) -> Circumstances:
         """The facts about an entry in `symbol` that is decided at `at`.
 
         buying   symbols of open buys, those of this slot included
         live     orders open at the broker when the slot began, legs included, flat
         problem  why book and broker could not be compared; empty when they agree
+        glance   what `glance` saw; None asks it now
         """
         protections = self._limits.protections
         trading = self._trading_session(at)
@@ -131,7 +145,8 @@ class AccountWatch:
         blocks = [*self.controls.flags(symbol, at)]
         if problem:
             blocks.append(RiskFlag(code=FlagCode.NOT_RECONCILED, detail=problem))
-        quote, skew = self._in_real_time(symbol, blocks)
+        seen = glance or self.glance(symbol)
+        blocks += seen.blocks
         return Circumstances(
             blocks=tuple(blocks),
             symbol_stop_age=next((age for name, age in stops if name == symbol), None),
@@ -144,8 +159,8 @@ class AccountWatch:
             entry_value=self._value(entries),
             session_equity=opening.equity,
             open_orders=sum(not order.status.is_final for order in live) + new,
-            quote_seconds=quote,
-            clock_skew_seconds=skew,
+            quote_seconds=seen.quote_seconds,
+            clock_skew_seconds=seen.clock_skew_seconds,
         )
 
     # ---- the session's opening
@@ -173,6 +188,9 @@ class AccountWatch:
                 return Opening(equity=equity, transfers=transfers, since=since)
         if resumed is None and self._real_time is not None:
             equity = self._broker.account().last_equity or equity
+            last = self._calendar.previous(self._calendar.at_or_after(day))
+            if before is not None and before.session < last:  # nobody looked at its close
+                transfers = self._transfers_until(self._calendar.close(last))
         opening = Opening(equity=equity, transfers=transfers, since=since)
         self._ledger.append("opening", key, opening)
         return opening
@@ -180,6 +198,18 @@ class AccountWatch:
     def _transfers(self) -> Decimal:
         """USD that came or went without being earned: paid in or out, or not to be explained."""
         return self._journal.book.transfers + self._journal.book.corrections
+
+    def _transfers_until(self, moment: datetime) -> Decimal:
+        """Those of `_transfers` that came or went up to a moment."""
+        found = Decimal(0)
+        for record in self._ledger.records("activity", "adjustment"):
+            body = record.body
+            if datetime.fromisoformat(body["at"]) <= moment:
+                if record.kind == "adjustment":
+                    found += Decimal(body["cash"])
+                elif body["kind"] == ActivityKind.TRANSFER:
+                    found += Decimal(body["amount"])
+        return found
 
     # ---- entries
 
@@ -242,12 +272,15 @@ class AccountWatch:
 
     # ---- real time
 
-    def _in_real_time(
-        self, symbol: str, blocks: list[RiskFlag]
-    ) -> tuple[float | None, float | None]:
-        """Age of the newest price and skew of the clocks, seconds; what cannot be read blocks."""
+    def glance(self, symbol: str) -> Glance:
+        """Ask broker and market about an entry in `symbol`; what cannot be read blocks it.
+
+        To be called while no transaction of the ledger is open: an answer may take long, and a
+        person who wants to halt would have to wait for it.
+        """
         if self._real_time is None:
-            return None, None
+            return Glance()
+        blocks: list[RiskFlag] = []
         now, skew, age = self._real_time.now, None, None
         try:
             account = self._broker.account()
@@ -263,9 +296,9 @@ class AccountWatch:
             try:
                 _, known_at = self._real_time.latest_price(symbol)
                 age = (moment - known_at).total_seconds()
-            except EndpointError as exc:
+            except (EndpointError, DataIntegrityError) as exc:  # nobody answers, or nobody quotes
                 blocks.append(RiskFlag(code=FlagCode.STALE_QUOTE, detail=str(exc)))
-        return age, skew
+        return Glance(blocks=tuple(blocks), quote_seconds=age, clock_skew_seconds=skew)
 
 
 def _in_minute(entries: Sequence[JournaledIntent], at: datetime) -> int:

@@ -23,6 +23,7 @@ from trader.core.trading import Order, Portfolio, money
 from trader.ledger.book import BookedFill
 from trader.ledger.store import Ledger
 from trader.orders.manager import OrderManager
+from trader.orders.protection import Protected
 from trader.orders.reconciliation import Comparison
 from trader.pipeline.candidates import (
     Candidates,
@@ -32,7 +33,7 @@ from trader.pipeline.candidates import (
     still_holds,
     strategy_of,
 )
-from trader.pipeline.circumstances import AccountWatch
+from trader.pipeline.circumstances import AccountWatch, Glance
 from trader.pipeline.evidence import AccountView
 from trader.pipeline.exits import Exits
 from trader.pipeline.freshness import newest_expected, unfit
@@ -101,20 +102,11 @@ class Cycle:
         if self._market is not None:
             self._market.advance(slot.as_of)
         try:
-            compared = self._orders.reconcile(slot.as_of)
+            compared, expired, protected = self._look_after(slot)
         except EndpointError:  # nothing new then, but what is to be left is left
             self.leave_unseen(slot)
             raise
-        portfolio, live = compared.portfolio, compared.live
-        halt = self._watch.look(portfolio, slot.as_of)
-        self._watch.remember(portfolio, slot.session)
-        expired = self._orders.expire_entries(slot.as_of, live)
-        if halt is not None or expired:
-            compared = replace(compared, live=self._orders.open_orders())
-        looked_after = [self._orders.protect(compared, slot.as_of)]
-        if looked_after[0].changed:
-            compared = replace(compared, live=self._orders.open_orders())
-        live = compared.live
+        portfolio, live, looked_after = compared.portfolio, compared.live, [protected]
         bars, closes, refused = self._bars(slot)
         exits = self._exits.leave(slot, bars, live, compared.holdings)
         if any(leave.problem for leave in exits):  # its legs are canceled and its sale is not there
@@ -159,6 +151,19 @@ class Cycle:
         self._ledger.append("slot", f"{self.run_id}-{slot.as_of:%Y%m%dT%H%M}", record)
         return SlotResult(slot=record, fills=fills, cycles=cycles)
 
+    def _look_after(self, slot: Slot) -> tuple[Comparison, tuple[str, ...], Protected]:
+        """Compare, halt, cancel old entries, protect; the orders then open, what was canceled."""
+        compared = self._orders.reconcile(slot.as_of)
+        halt = self._watch.look(compared.portfolio, slot.as_of)
+        self._watch.remember(compared.portfolio, slot.session)
+        expired = self._orders.expire_entries(slot.as_of, compared.live)
+        if halt is not None or expired:
+            compared = replace(compared, live=self._orders.open_orders())
+        protected = self._orders.protect(compared, slot.as_of)
+        if protected.changed:
+            compared = replace(compared, live=self._orders.open_orders())
+        return compared, expired, protected
+
     def leave_unseen(self, slot: Slot) -> None:
         """The exits of a slot alone, for when the broker cannot tell how the account stands."""
         self._exits.leave_unseen(slot, self._bars(slot)[0])
@@ -181,7 +186,7 @@ class Cycle:
         Symbols of open trades are looked at although they may not be traded any more.
         """
         held = (trade.symbol for trade in self._orders.journal.book.open_trades())
-        waiting = (item.intent.symbol for item in self._orders.journal.intents.values())
+        waiting = self._orders.journal.symbols_waiting()
         found, closes, refused = {}, {}, {}
         for symbol in dict.fromkeys((*self._settings.symbols, *held, *waiting)):
             try:
@@ -267,10 +272,15 @@ class Cycle:
         held = self._debate(prepared)
         held.sort(key=lambda pair: _rank(*pair))
         waiting = dict(waiting)
+        symbols = {item.bars.symbol for item, _ in held}
+        glances = {symbol: self._watch.glance(symbol) for symbol in sorted(symbols)}
         # Every decision of the slot and its intents are known together or not at all: a run that
         # dies here is repeated from the same account, and one that dies later only has to send.
         with self._ledger.transaction():
-            records = tuple(self._decide(item, debate, compared, waiting) for item, debate in held)
+            records = tuple(
+                self._decide(item, debate, compared, waiting, glances[item.bars.symbol])
+                for item, debate in held
+            )
         for record in records:
             if record.intent is not None:
                 # a refusal is in the journal now; an unknown outcome is settled by `resolve`
@@ -303,6 +313,7 @@ class Cycle:
         debate: Debate,
         compared: Comparison,
         waiting: dict[str, Decimal],
+        glance: Glance,
     ) -> CycleRecord:
         """Gate and record. waiting: USD of open buys by symbol; grows with each buy."""
         settings, series, symbol = self._settings, item.bars, item.bars.symbol
@@ -330,6 +341,7 @@ class Cycle:
                 buying=waiting,
                 live=compared.live,
                 problem=compared.problem,
+                glance=glance,
             ),
         )
         risk = review(

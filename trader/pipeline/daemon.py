@@ -185,6 +185,9 @@ class Daemon:
             body = self._work.carry_out(job)
         except PASSING as exc:
             self._failed(job.key, exc)
+            if job.slot is not None and self._done(job):  # the account could not be read after it
+                self._trouble.pop(job.key)
+                changes |= self._finish(job, {"problem": str(exc)})
         else:
             if self._trouble.pop(job.key, None):
                 self._tell("recovered", job=job.key)
@@ -194,12 +197,17 @@ class Daemon:
                 changes["state"] = "asking"
                 self._tell("asking", job=job.key)
             else:
-                self._write(job, "done", body)
-                self._tell("job", job=job.key, **body)
-                changes["last_job"] = job.key
-                if job.name == "cycle":
-                    changes |= {"last_cycle": job.key, "last_cycle_at": SystemClock().now()}
+                changes |= self._finish(job, body)
         self._show(**changes)
+
+    def _finish(self, job: Job, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Record a job that is done; what changes of the beat."""
+        self._write(job, "done", body)
+        self._tell("job", job=job.key, **body)
+        if job.name != "cycle":
+            return {"last_job": job.key}
+        now = SystemClock().now()
+        return {"last_job": job.key, "last_cycle": job.key, "last_cycle_at": now}
 
     def _miss(self, job: Job) -> None:
         """Record what was not done in time; a GO that nobody approved is gone with its slot."""

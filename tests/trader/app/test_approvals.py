@@ -169,6 +169,24 @@ def test_what_waited_at_a_broker_whose_time_went_on_is_over_and_the_next_slot_is
     assert len(records(tmp_path / "state", "run")) == 2
 
 
+def test_a_command_about_an_account_at_a_broker_need_not_name_its_broker_and_bars(tmp_path):
+    market = opened(tmp_path / "market", "symbols=NVDA", "market.start=2025-01-03")
+    with market.serve_exchange() as exchange:
+        mine = (f"broker.base_url={exchange.rest}",)
+        named = ("broker.name=alpaca", "symbols=NVDA", "strategies.enabled=atr_trend")
+        app = opened(tmp_path / "state", *mine, *named, "debate.approval=true", "data.seed=8")
+        other = opened(tmp_path / "state", *mine)  # as `trader approve` and `trader close` see it
+        advance(exchange.control, "2025-01-03")
+        (request,) = app.run_once().awaiting
+        done = other.answer_approval(request.cycle_id, approved=True)
+        assert [cycle.debate.approval for cycle in done.cycles] == ["approved"]
+        halted = other.control("halt", reason="enough")
+        assert (halted.notices, records(tmp_path / "state", "run")) == ((), [done.run_id])
+        assert {
+            leg.status.is_final for order in app.orders().orders for leg in order.order.with_legs()
+        } == {True}
+
+
 def test_a_finished_slot_leaves_no_checkpoint_of_whatever_run(tmp_path, monkeypatch):
     def die(*_: object) -> None:
         raise Crash

@@ -101,6 +101,12 @@ def test_with_the_embedded_exchange_and_the_sample_nothing_is_used_or_asked():
     assert {(check.status, check.found) for check in found} == {("ok", "not used")}
 
 
+def test_orders_for_alpaca_on_bars_of_the_past_fail_here_as_they_would_in_a_run():
+    found = by_name(config(None, source="sample"), {})["market data of Alpaca"]
+    assert found.status == "failed"
+    assert found.remedy == "say --data alpaca, or --broker embedded"
+
+
 def test_every_link_is_proven_without_an_order():
     with alpaca() as (server, config):
         found = by_name(config)
@@ -237,5 +243,6 @@ def test_a_stream_that_does_not_work_is_a_warning(script, words, monkeypatch):
 def test_a_broker_that_is_busy_or_down_gets_a_remedy_that_helps(status, remedy, monkeypatch):
     monkeypatch.setattr("trader.broker.guard.PATIENCE", 0.0)
     with alpaca(clock=Answer(status, {"message": "no"})) as (_, config):
-        host = by_name(config)["paper host"]
+        key = {"APCA_API_KEY_ID": f"PKOF{status}"}  # one count a key, and this one runs out
+        host = by_name(config, ENVIRON | key)["paper host"]
     assert (host.status, remedy in host.remedy) == ("failed", True)

@@ -87,6 +87,7 @@ def test_the_schedule_walks_to_the_end_of_the_bars(whole):
     state_dir, result = whole
     assert (result.ended, result.signal, result.failures) == ("market", 0, 0)
     assert result.simulated
+    assert result.ledger_head == opened(state_dir).status().ledger_head
     jobs = [key for _, key, _ in records(state_dir, "job")]
     assert len(jobs) == len(set(jobs)) == 4 * result.slots == 36
     assert jobs[:4] == [

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -189,22 +189,21 @@ def test_the_holder_of_the_lock_is_named(tmp_path):
     assert holder(tmp_path) is None
 
 
-def test_asking_for_the_holder_keeps_no_run_out(tmp_path):
-    over = Event()
+def test_asking_for_the_holder_keeps_no_run_out(tmp_path, monkeypatch):
+    with (tmp_path / "lock").open("w") as asking:
+        flock = fcntl.flock
+        flock(asking, fcntl.LOCK_SH)
 
-    def ask() -> None:
-        while not over.is_set():
-            holder(tmp_path)
+        def answered(handle, mode):
+            try:
+                flock(handle, mode)
+            except BlockingIOError:  # who asks has the answer by now
+                flock(asking, fcntl.LOCK_UN)
+                raise
 
-    asking = Thread(target=ask)
-    asking.start()
-    try:
-        for _ in range(300):
-            with locked(tmp_path), pytest.raises(LockHeldError), locked(tmp_path):
-                pass
-    finally:
-        over.set()
-        asking.join()
+        monkeypatch.setattr(fcntl, "flock", answered)
+        with locked(tmp_path), pytest.raises(LockHeldError), locked(tmp_path):
+            pass
 
 
 def pulse_of(folder) -> Pulse:
@@ -223,8 +222,10 @@ def test_a_heartbeat_that_cannot_be_written_ends_no_daemon(tmp_path):
 def test_a_daemon_whose_folder_is_gone_says_so(tmp_path):
     folder = tmp_path / "state"
     folder.mkdir()
-    with pytest.raises(StateError, match="is gone"), pulse_of(folder) as pulse:
-        folder.rename(tmp_path / "elsewhere")
+    pulse = pulse_of(folder)
+    pulse.beat(Beat())
+    folder.rename(tmp_path / "elsewhere")
+    with pytest.raises(StateError, match="is gone"):
         pulse.beat(Beat(state="working"))
 
 

@@ -252,6 +252,29 @@ def test_canceling_what_is_already_final_is_no_error_and_what_is_unknown_is_one(
         market.broker.cancel("odd/../id")
 
 
+def test_canceling_what_is_being_canceled_already_is_no_error():
+    broker, wire = broken()
+    order = broker.submit(ENTRY)
+    path = f"/v2/orders/{order.order_id}"
+    wire.faults["DELETE", path] = [("before", (422, '{"message": "order is pending cancel"}'))] * 2
+    row = json.dumps(a_row(id=order.order_id, status="pending_cancel"))
+    wire.faults["GET", path] = [("before", (200, row))]
+    broker.cancel(order.order_id)
+    with pytest.raises(EndpointError, match="pending cancel"):
+        broker.cancel(order.order_id)  # one that is open and was not asked about
+
+
+def test_a_fill_of_an_order_that_cannot_be_read_hides_no_other_fill():
+    broker, wire = broken()
+    order = broker.submit(ENTRY)
+    wire.market.to_close(1)
+    foreign = a_row(id=order.order_id, client_order_id="by hand", order_class="mleg")
+    path = f"/v2/orders/{order.order_id}"
+    wire.faults["GET", path] = [("before", (200, json.dumps(foreign)))]
+    fresh = AlpacaBroker(broker._client)
+    assert [fill.client_order_id for fill in fresh.fills()] == ["by hand"]
+
+
 def test_a_refusal_carries_the_brokers_words_and_code():
     market = Floor(*QUIET)
     with pytest.raises(OrderRefusedError, match=r"AAPL.*buy 1000: insufficient buying") as caught:
@@ -376,7 +399,7 @@ def test_an_answer_that_is_no_json_is_an_endpoint_error_everywhere(status, body)
         lambda: broker.cancel("11111111-2222-3333-4444-555555555555"),
         lambda: broker.replace("x", client_order_id="tr-2", quantity=Decimal(1)),
     ):
-        with pytest.raises(EndpointError, match="no JSON|422|is unknown"):
+        with pytest.raises(EndpointError, match=r"no JSON|422|is unknown"):
             call()
 
 

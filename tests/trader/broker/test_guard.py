@@ -161,6 +161,16 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch):
             broker.clock()
 
 
+def test_a_host_that_is_not_there_is_named_without_the_words_of_a_library():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    broker = AlpacaBroker(client_of(f"http://127.0.0.1:{port}", Hands()))
+    with pytest.raises(EndpointError, match=rf"the clock: 127.0.0.1:{port}: Failed") as raised:
+        broker.clock()
+    assert "refused; look at the network" in str(raised.value)
+    assert "Pool" not in str(raised.value)
+
+
 def test_a_redirect_is_an_error_and_is_not_followed():
     elsewhere = []
     with (

@@ -13,7 +13,9 @@ from trader.app.folder import locked
 from trader.app.viewing import CUT_SHORT
 from trader.cli import main as front
 from trader.core.trading import Side
+from trader.ledger.controls import Controls
 from trader.ledger.store import Ledger
+from trader.orders.manager import OrderManager
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +218,24 @@ def test_a_running_daemon_is_spoken_to_through_the_ledger(trader, after):
         assert trader(state, "halt")[0] == 0
     opened(state).run_once()  # whoever holds the folder next sees to what is forbidden
     assert trader(state, "status")[1]["controls"][0]["action"] == "halt"
+
+
+def test_what_a_person_wants_while_a_single_run_decides_is_done_by_that_run(after, monkeypatch):
+    state = after(1)
+    send = OrderManager.send
+
+    def meanwhile(self, intent):
+        sent = send(self, intent)
+        ledger = Ledger(state / "ledger.db")
+        Controls(ledger).halt("enough")
+        ledger.close()
+        return sent
+
+    monkeypatch.setattr(OrderManager, "send", meanwhile)
+    result = opened(state).run_once()
+    assert [cycle.intent is not None for cycle in result.cycles].count(True) == 1
+    assert all(leg.status.is_final for order in result.orders for leg in order.with_legs())
+    assert open_orders(state) == []
 
 
 def test_no_command_of_a_person_can_enter(trader, after):

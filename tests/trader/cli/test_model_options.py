@@ -286,6 +286,34 @@ def test_spend_is_told_when_models_were_asked(capsys):
     assert "models" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("legs", "words"),
+    [
+        ({}, "its stop near 258.75 is placed once it is bought"),
+        ({"stop_loss_price": Decimal("258.75")}, "stop 258.75, no target"),
+        (
+            {"stop_loss_price": Decimal("258.75"), "take_profit_price": Decimal(312)},
+            "stop 258.75, target 312",
+        ),
+    ],
+)
+def test_an_order_says_where_it_is_left(legs, words, capsys):
+    intent = SimpleNamespace(
+        **{"quantity": Decimal("0.5"), "stop_loss_price": None, "take_profit_price": None} | legs
+    )
+    cycle = SimpleNamespace(
+        cycle_id="c",
+        symbol="AAPL",
+        evidence=(),
+        candidate=CANDIDATE,
+        debate=DEBATE,
+        intent=intent,
+        risk=SimpleNamespace(weight_after=0.08, reasons=()),
+    )
+    tell_run(a_run(cycles=(cycle,)))
+    assert f"order  buy 0.5 AAPL at the next open, {words}; 8.0%" in capsys.readouterr().out
+
+
 def call(role: str, model: str) -> ChatCall:
     return ChatCall(
         role=role,  # type: ignore[arg-type]

@@ -8,10 +8,13 @@ import pytest
 
 from tests.trader.orders.desk import KEY, TRADE, bought, enter, manager, simple
 from tests.trader.orders.fake_broker import NOW, FakeBroker
+from trader.core.costs import Costs
 from trader.core.errors import EndpointError, StateError
 from trader.core.trading import ActivityKind, Side
 from trader.ledger.controls import Controls
 from trader.ledger.store import Ledger
+from trader.orders.journal import OrderJournal
+from trader.orders.manager import OrderManager
 
 
 def agreed(orders, broker) -> bool:
@@ -230,6 +233,74 @@ def test_exits_and_cancels_work_while_the_comparison_fails(endpoint):
     sold = orders.leave(trade, orders.orders_of(trade), NOW)
     assert sold.quantity == 10
     assert orders.cancel(sold.client_order_id).status.is_final
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_what_its_stop_has_sold_is_not_sold_again_while_the_comparison_fails(replaced):
+    broker = FakeBroker()
+    orders, trade = bought(broker)
+    stop = broker.stop_of(KEY)
+    broker.trade(broker.replace_leg(stop) if replaced else stop, price="96")
+    broker.down = {"portfolio", "fills"}
+    already = len(broker.sent)
+    assert orders.leave(trade, orders.orders_of(trade), NOW) is None
+    assert len(broker.sent) == already
+    assert not trade.is_open
+
+
+def test_what_took_the_place_of_a_stop_is_canceled_before_a_sale_while_the_comparison_fails():
+    broker = FakeBroker()
+    orders, trade = bought(broker)
+    new = broker.replace_leg(broker.stop_of(KEY))
+    broker.down = {"portfolio", "orders"}
+    assert orders.leave(trade, orders.orders_of(trade), NOW).quantity == 10
+    assert broker.book[new].status.is_final
+
+
+def test_an_entry_that_has_not_arrived_is_not_sent_while_the_numbers_differ():
+    broker = FakeBroker()
+    ledger = Ledger(None)
+    controls = Controls(ledger, now=lambda: NOW)
+    orders = manager(broker, ledger, controls)
+    orders.reconcile(NOW)
+    broker.faults = ["lose_request"]
+    with pytest.raises(EndpointError):
+        enter(orders)
+    broker.cash -= 500
+    reborn = manager(broker, ledger, controls)
+    assert "cash" in reborn.reconcile(NOW).problem
+    assert len(broker.sent) == 1
+    controls.acknowledge("a fee that nobody told of", at=NOW)
+    assert reborn.reconcile(NOW).problem == ""
+    assert reborn.reconcile(NOW).problem == ""
+    assert [order.client_order_id for order in broker.orders()] == [KEY]
+
+
+def test_a_blocked_account_is_not_sent_an_entry_that_has_not_arrived():
+    broker = FakeBroker(blocked="trading is blocked")
+    orders = manager(broker)
+    orders.reconcile(NOW)
+    broker.faults = ["lose_request"]
+    with pytest.raises(EndpointError):
+        enter(orders)
+    orders.watch(NOW)
+    assert len(broker.sent) == 1
+
+
+def test_a_difference_is_given_a_moment_to_go_away():
+    broker, waited = FakeBroker(), []
+    journal = OrderJournal(Ledger(None), cash=Decimal(100_000), costs=Costs())
+    controls = Controls(journal.ledger, now=lambda: NOW)
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        broker.cash = Decimal(100_000)
+
+    orders = OrderManager(broker, journal, controls=controls, wait=wait)
+    broker.cash -= 7  # of an answer that is older than the others
+    assert orders.reconcile(NOW).problem == ""
+    assert len(waited) == 1
+    assert not controls.frozen
 
 
 def test_a_lasting_difference_freezes_trading_until_a_person_takes_the_brokers_numbers():

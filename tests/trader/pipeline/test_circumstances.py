@@ -9,7 +9,7 @@ import pytest
 
 from trader.core.clock import new_york
 from trader.core.costs import Costs
-from trader.core.errors import EndpointError
+from trader.core.errors import DataIntegrityError, EndpointError
 from trader.core.trading import (
     AccountState,
     Activity,
@@ -66,6 +66,7 @@ class Place:
         self.journal = OrderJournal(self.ledger, cash=Decimal(100_000), costs=Costs())
         self.controls = Controls(self.ledger, now=lambda: self.at)
         self.quoted: datetime | None = NOON
+        self.no_quote: Exception = EndpointError("nobody answers")
         orders = OrderManager(self.broker, self.journal, controls=self.controls)
         self.watch = AccountWatch(
             ledger=self.ledger,
@@ -80,7 +81,7 @@ class Place:
 
     def _price(self, symbol: str) -> tuple[float, datetime]:
         if self.quoted is None:
-            raise EndpointError("no quote")
+            raise self.no_quote
         return 100.0, self.quoted
 
     def look(self, equity: int | str, at: datetime | None = None):
@@ -139,6 +140,28 @@ def test_money_paid_in_hides_no_loss_and_money_paid_out_is_none():
             )
         )
         assert (place.look(equity) is not None) == halted
+
+
+@pytest.mark.parametrize(
+    ("amount", "now", "halted"),
+    [(50_000, 150_000, False), (50_000, 145_000, True), (-50_000, 45_000, True)],
+)
+def test_money_that_moved_while_nobody_looked_is_in_the_brokers_opening(amount, now, halted):
+    place = Place()
+    place.watch.remember(worth(100_000, NOON), (NOON - timedelta(days=7)).date())
+    for name, days, moved in (("a", 5, amount), ("b", 0, 1_000)):
+        place.journal.write_activity(
+            Activity(
+                activity_id=name,
+                kind=ActivityKind.TRANSFER,
+                symbol=None,
+                amount=Decimal(moved),
+                quantity=Decimal(0),
+                at=NOON - timedelta(days=days),
+            )
+        )
+    place.broker.last_equity = Decimal(100_000 + amount)
+    assert (place.look(now + 1_000) is not None) == halted
 
 
 def test_a_new_day_has_its_own_opening_and_a_halt_lasts_until_it_is_resumed():
@@ -202,6 +225,8 @@ def test_the_age_of_a_price_counts_in_open_hours_and_no_price_at_all_blocks():
     place.quoted = NOON - timedelta(seconds=901)
     assert place.seen().quote_seconds == 901.0
     place.quoted = None
+    assert codes(place.seen()) == ["STALE_QUOTE"]
+    place.no_quote = DataIntegrityError("Alpaca has no quote of AAPL")
     assert codes(place.seen()) == ["STALE_QUOTE"]
     place.at = place.broker.now = NOON + timedelta(hours=8)  # 20:00 in New York
     assert (codes(place.seen()), place.seen().quote_seconds) == ([], None)

@@ -18,6 +18,7 @@ from trader.core.errors import EndpointError, OrderRefusedError
 from trader.core.market import BarSeries
 from trader.core.trading import OrderClass, OrderStatus, OrderType, Side
 from trader.orders.protection import unprotected
+from trader.pipeline.circumstances import RealTime
 
 WAVE = daily(wave(420))
 
@@ -290,6 +291,28 @@ class Deaf:
         return getattr(self.inner, name)
 
 
+def test_a_broker_is_never_waited_for_while_the_ledger_is_held():
+    """A person who wants to halt writes to the same ledger, and an answer may take a minute."""
+    slots = slots_of(WAVE, 260)
+    account = account_over(WAVE, start=slots[0], wrap_broker=Deaf)
+    asked = []
+
+    def watched(name):
+        ask = getattr(account.broker.inner, name)
+
+        def answer():
+            asked.append(account.ledger._depth > 0)
+            return ask()
+
+        return answer
+
+    account.broker.account, account.broker.clock = watched("account"), watched("clock")
+    account.watch._real_time = RealTime(now=account.exchange.now)
+    assert any(cycle.intent for result in walk(account, slots) for cycle in result.cycles)
+    assert asked
+    assert not any(asked)
+
+
 @pytest.mark.parametrize("endpoint", ["portfolio", "orders", "fills"])
 def test_exits_go_out_while_the_comparison_fails_and_the_slot_is_left_open(endpoint):
     slots = slots_of(WAVE, 260)
@@ -309,6 +332,29 @@ def test_exits_go_out_while_the_comparison_fails_and_the_slot_is_left_open(endpo
     result = account.cycle.run(slots[number])
     assert [leave.problem for leave in result.slot.exits] == [""]
     assert account.cycle.run(slots[number + 1]).fills[0].reason == "signal"
+
+
+def test_exits_go_out_although_a_halt_cannot_be_carried_out():
+    slots = slots_of(WAVE, 260)
+    probe = account_over(WAVE, start=slots[0], debated=False, strategies=["macd_momentum"])
+    number = next(n for n, slot in enumerate(slots) if probe.cycle.run(slot).slot.exits)
+
+    account = account_over(
+        WAVE, start=slots[0], debated=False, strategies=["macd_momentum"], wrap_broker=Deaf
+    )
+    walk(account, slots[:number])
+    account.controls.halt("a test")
+    listed = account.orders.open_orders
+
+    def deaf_once():
+        account.orders.open_orders = listed
+        raise EndpointError("orders are down")
+
+    account.orders.open_orders = deaf_once
+    with pytest.raises(EndpointError):
+        account.cycle.run(slots[number])
+    live = [(order.side, order.order_type) for order in flat(account)]
+    assert live == [(Side.SELL, OrderType.MARKET)]
 
 
 def test_an_entry_whose_bar_never_comes_is_canceled_and_frees_its_cash():

@@ -298,6 +298,25 @@ def test_a_failing_job_is_tried_again_later_and_later_and_told_once():
     assert house.beats[-1].failures == 4
 
 
+def test_a_slot_that_is_finished_is_done_although_the_broker_went_away_right_after():
+    house = House("2025-07-08T12:00")
+    carry_out = house.work.carry_out
+
+    def then_away(job: Job):
+        done = carry_out(job)
+        if job.slot is not None:
+            raise EndpointError("away")
+        return done
+
+    house.work.carry_out = then_away
+    daemon = house.daemon()
+    house.run(daemon, until="2025-07-09T02:00")
+    assert house.outcomes()["cycle-2025-07-08"] == "done"
+    assert daemon.beat.last_cycle == "cycle-2025-07-08"
+    assert daemon.beat.failures == 1
+    assert house.cycles() == ["cycle-2025-07-08"]
+
+
 def test_a_failing_job_does_not_hold_up_the_others():
     house = House("2025-07-08T12:30")
     house.work.fails["pre_market-2025-07-08"] = [EndpointError("down")] * 1000

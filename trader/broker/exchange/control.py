@@ -194,7 +194,8 @@ def _only(body: Body, *known: str, exactly: int | None = None) -> Body:
     strangers = [name for name in body if name not in known]
     if strangers or (exactly is not None and len(body) != exactly):
         how = "" if exactly is None or exactly == len(known) else " (one of them)"
-        raise bad_field(f"the body takes {', '.join(known) or 'nothing'}{how}, not {list(body)}")
+        found = ", ".join(map(str, body)) or "an empty one"
+        raise bad_field(f"the body takes {', '.join(known) or 'nothing'}{how}, not {found}")
     return body
 
 
