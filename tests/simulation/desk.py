@@ -5,17 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any, Protocol
 
 from tests.simulation.line import Fate
+from tests.simulation.oracle import Key, Truth
+from tests.simulation.world import CASH
 from trader.core.costs import Costs
 from trader.core.errors import EndpointError, OrderRefusedError
 from trader.core.ports import Broker, TradingHalt
-from trader.core.trading import OrderClass, OrderIntent, OrderType, Side, TimeInForce
+from trader.core.trading import Fill, OrderClass, OrderIntent, OrderType, Side, TimeInForce
 from trader.ledger.controls import Controls
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
@@ -47,6 +50,58 @@ class Book:
     quantities: Mapping[str, Decimal]
     cash: Decimal
     tolerance: Decimal
+
+
+class World(Protocol):
+    """A market that an episode plays in; chance and faults are drawn from the episode's own.
+
+    price        newest, by symbol
+    trades       every fill so far, oldest first
+    refused      buys to which the broker said no
+    hid_foreign  whether a fill that a person caused was ever not told in time
+    """
+
+    now: datetime
+    price: Mapping[str, Decimal]
+    trades: Sequence[Fill]
+    refused: set[Key]
+    hid_foreign: bool
+
+    def broker_of(self, halt: TradingHalt | None) -> Broker:
+        """The broker as a new process sees it, through faults and crashes."""
+
+    def wait(self, seconds: float) -> None:
+        """Time passes while a process waits."""
+
+    def step(self, *, surprises: bool) -> None:
+        """What happens between two looks; with surprises also what only a person could cause."""
+
+    def settle(self) -> None:
+        """One step without surprises: what can trade trades to its end."""
+
+    def calm(self) -> None:
+        """From now on nothing is hidden, late or hasty."""
+
+    def truth(self) -> Truth:
+        """The account from the broker's side."""
+
+
+EMPTY = Ledger(None)._db.serialize()
+
+
+def new_database() -> sqlite3.Connection:
+    """The database of a new ledger, in memory."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.deserialize(EMPTY)
+    return database
+
+
+@dataclass(slots=True, kw_only=True)
+class Kept:
+    """What outlives a process: the database of its ledger, and all that the canary saves."""
+
+    database: sqlite3.Connection = field(default_factory=new_database)
+    saved: dict[str, Any] = field(default_factory=dict)
 
 
 class Desk(Protocol):
@@ -120,21 +175,6 @@ def _detail(body: Any) -> str:
     return f": {fill.side} {fill.quantity} {fill.symbol} of {body.trade_id}"
 
 
-def _empty_database() -> bytes:
-    ledger = Ledger(None)
-    return ledger._db.serialize()
-
-
-EMPTY = _empty_database()
-
-
-def new_database() -> sqlite3.Connection:
-    """The database of a new ledger, in memory."""
-    database = sqlite3.connect(":memory:", isolation_level=None)
-    database.deserialize(EMPTY)
-    return database
-
-
 def intent_of(decision: Decision) -> OrderIntent:
     """The order of a decision, as the cycle makes it: whole shares carry their legs."""
     coin = "/" in decision.symbol
@@ -165,24 +205,16 @@ class ManagedDesk:
     """
 
     def __init__(
-        self,
-        database: sqlite3.Connection,
-        broker_of: Callable[[TradingHalt], Broker],
-        fate: Fate,
-        *,
-        cash: Decimal,
-        now: Callable[[], datetime],
-        wait: Callable[[float], object],
+        self, world: World, fate: Fate, kept: Kept, *, now: Callable[[], datetime]
     ) -> None:
-        if database.in_transaction:  # what the last process did not commit died with it
-            database.execute("ROLLBACK")
-        self.ledger = MortalLedger(database, fate)
+        if kept.database.in_transaction:  # what the last process did not commit died with it
+            kept.database.execute("ROLLBACK")
+        self.ledger = MortalLedger(kept.database, fate)
         self.controls = Controls(self.ledger, now=now)
         self.taken = {record.record_id for record in self.ledger.records("cycle")}
-        journal = OrderJournal(self.ledger, cash=cash, costs=Costs())
-        self.orders = OrderManager(
-            broker_of(self.controls), journal, controls=self.controls, wait=wait
-        )
+        journal = OrderJournal(self.ledger, cash=CASH, costs=Costs())
+        broker = world.broker_of(self.controls)
+        self.orders = OrderManager(broker, journal, controls=self.controls, wait=world.wait)
 
     def slot(self, decisions: Sequence[Decision], leaving: set[str], as_of: datetime) -> None:
         orders = self.orders
@@ -266,3 +298,14 @@ class ManagedDesk:
 
     def verify(self) -> None:
         self.ledger.verify()
+
+
+WorldOf = Callable[[Random, Fate], World]
+
+
+class DeskOf(Protocol):
+    """Opens a new process over what the last one kept."""
+
+    def __call__(
+        self, world: World, fate: Fate, kept: Kept, *, now: Callable[[], datetime]
+    ) -> Desk: ...

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from random import Random
-from typing import Protocol
 
-from tests.simulation.desk import Decision, Desk, ManagedDesk, new_database
+from tests.simulation.desk import Decision, Desk, DeskOf, Kept, ManagedDesk, WorldOf
 from tests.simulation.line import CrashError, Fate, SimulatedWorld
-from tests.simulation.naive import NaiveDesk
-from tests.simulation.oracle import Failure, Key, Truth, exposed, settled
-from tests.simulation.world import CASH, START, SYMBOLS
+from tests.simulation.oracle import Failure, exposed, settled
+from tests.simulation.world import START, SYMBOLS
 from trader.core.errors import EndpointError, TraderError
-from trader.core.ports import Broker, TradingHalt
-from trader.core.trading import Fill, Side
+from trader.core.trading import Side
 
 STEPS = 12
 LONGEST_REST = 40
@@ -35,60 +32,35 @@ class Outcome:
     trace: list[str] | None = None
 
 
-class World(Protocol):
-    """A market that an episode plays in; chance and faults are drawn from the episode's own.
-
-    price        newest, by symbol
-    trades       every fill so far, oldest first
-    refused      buys to which the broker said no
-    hid_foreign  whether a fill that a person caused was ever not told in time
-    """
-
-    now: datetime
-    price: Mapping[str, Decimal]
-    trades: Sequence[Fill]
-    refused: set[Key]
-    hid_foreign: bool
-
-    def broker_of(self, halt: TradingHalt | None) -> Broker:
-        """The broker as a new process sees it, through faults and crashes."""
-
-    def wait(self, seconds: float) -> None:
-        """Time passes while a process waits."""
-
-    def step(self, *, surprises: bool) -> None:
-        """What happens between two looks; with surprises also what only a person could cause."""
-
-    def settle(self) -> None:
-        """One step without surprises: what can trade trades to its end."""
-
-    def calm(self) -> None:
-        """From now on nothing is hidden, late or hasty."""
-
-    def truth(self) -> Truth:
-        """The account from the broker's side."""
-
-
 class Episode:
-    """One account through faults and crashes. Everything follows from the seed."""
+    """One account through faults and crashes. Everything follows from the seed.
+
+    A decision is taken when the desk's records hold it, and then it is lost when the broker has no
+    order of it, unless
+    - the broker, or a halt, said no to it;
+    - a person wanted its symbol closed before it arrived;
+    - its slot ended before the desk had one action without any fault or crash: what never arrived
+      in its own slot is given up, since price, size and reward were those of then.
+    Shares are unprotected when no stop and no market sale at the broker covers them after an action
+    without any fault or crash; those bought during that action have until the next one.
+    """
 
     def __init__(
         self,
         seed: int,
         *,
-        world_of: Callable[[Random, Fate], World] = SimulatedWorld,
-        naive: bool = False,
+        world_of: WorldOf = SimulatedWorld,
+        desk_of: DeskOf = ManagedDesk,
         traced: bool = False,
     ) -> None:
         rng = self.rng = Random(seed)
         self.outcome = Outcome(seed=seed, trace=[] if traced else None)
         self.fate = Fate(rng, trace=self.outcome.trace)
         self.market = world_of(rng, self.fate)
-        self.database = new_database()
-        self.saved: dict[str, object] = {}  # all that the naive desk keeps
+        self.desk_of, self.kept = desk_of, Kept()
         self.skew = timedelta(0)  # of this computer's clock
-        self.naive = naive
         self.desk = self._open()
+        self.thought_of = 0  # decisions
         self.number = 0  # of the slot
         self.is_finished = False  # or it is run again: a crash or a lost answer cut it short
         self.pending: list[Decision] = []  # of this slot
@@ -99,15 +71,8 @@ class Episode:
 
     def _open(self) -> Desk:
         """A new process."""
-        if self.naive:
-            return NaiveDesk(self.saved, self.market.broker_of(None), self.fate)
-        return ManagedDesk(
-            self.database,
-            self.market.broker_of,
-            self.fate,
-            cash=CASH,
-            now=lambda: self.market.now + self.skew,
-            wait=self.market.wait,
+        return self.desk_of(
+            self.market, self.fate, self.kept, now=lambda: self.market.now + self.skew
         )
 
     @property
@@ -128,7 +93,7 @@ class Episode:
         except TraderError as exc:
             self._fail("error", f"{type(exc).__name__}: {exc}")
         self.outcome.counts.update(self.fate.counts)
-        self.outcome.counts["episodes"] += 1
+        self.outcome.counts.update(episodes=1, decisions=len(self.taken))
         return self.outcome
 
     def _fail(self, kind: str, what: str) -> None:
@@ -160,7 +125,8 @@ class Episode:
 
     def _decide(self) -> Decision:
         rng, market = self.rng, self.market
-        number = self.outcome.counts["decisions"] = self.outcome.counts["decisions"] + 1
+        self.thought_of += 1
+        number = self.thought_of
         symbol = rng.choice(SYMBOLS)
         quantity = Decimal(number + 2)
         if "/" in symbol:
@@ -273,14 +239,10 @@ class Episode:
 
 
 def run_episode(
-    seed: int,
-    *,
-    world_of: Callable[[Random, Fate], World] = SimulatedWorld,
-    naive: bool = False,
-    traced: bool = False,
+    seed: int, *, world_of: WorldOf = SimulatedWorld, desk_of: DeskOf = ManagedDesk
 ) -> Outcome:
-    """One episode; a failing one is run once more, to be traced."""
-    outcome = Episode(seed, world_of=world_of, naive=naive, traced=traced).run()
-    if outcome.failures and not traced and not naive:
-        outcome.trace = Episode(seed, world_of=world_of, traced=True).run().trace
+    """One episode; one that fails is run once more, to be traced."""
+    outcome = Episode(seed, world_of=world_of, desk_of=desk_of).run()
+    if outcome.failures:
+        return Episode(seed, world_of=world_of, desk_of=desk_of, traced=True).run()
     return outcome

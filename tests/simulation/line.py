@@ -9,7 +9,8 @@ from decimal import Decimal
 from random import Random
 from typing import NoReturn
 
-from tests.simulation.world import Market, Ticket
+from tests.simulation.tickets import Ticket
+from tests.simulation.world import Market
 from trader.core.errors import EndpointError, OrderRefusedError, RateLimitedError
 from trader.core.ports import Broker, TradingHalt
 from trader.core.trading import (
@@ -189,7 +190,7 @@ class Line:
             self._fate.strike("not visible", ticket.client_order_id)
             return None
         self._market.look_at(ticket)
-        return self._market.show(ticket)
+        return ticket.show()
 
     # ---- writing
 
@@ -216,7 +217,7 @@ class Line:
         if chance < LOST_ANSWER + SERVER_ERROR:
             fate.counts["ambiguous"] += 1
             fate.fail("answer lost" if chance < LOST_ANSWER else "5xx after accept", name)
-        order = market.show(known)
+        order = known.show()
         fate.point(f"after {name}")
         return order
 

@@ -6,35 +6,33 @@ heard of the fill.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from tests.simulation.desk import Book, Decision
+from tests.simulation.desk import Book, Decision, Kept, World
 from tests.simulation.line import Fate
 from tests.simulation.world import CASH
 from trader.core.errors import EndpointError, OrderRefusedError
-from trader.core.ports import Broker
 from trader.core.trading import Order, OrderIntent, OrderType, Side, TimeInForce
 
 TRIES = 3
 
 
 class NaiveDesk:
-    """Implements Desk. saved: all that outlives the process."""
+    """Implements Desk."""
 
-    def __init__(self, saved: dict[str, object], broker: Broker, fate: Fate) -> None:
-        self._saved, self._broker, self._fate = saved, broker, fate
+    def __init__(
+        self, world: World, fate: Fate, kept: Kept, *, now: Callable[[], datetime]
+    ) -> None:
+        self._broker, self._fate, self._saved = world.broker_of(None), fate, kept.saved
         self._stops: dict[str, Decimal] = {}  # order id -> stop; forgotten with the process
-        self._seen: set[str] = set()
-        self._quantities: dict[str, Decimal] = {}
-        self._cash = CASH
-        self.taken: set[str] = saved.setdefault("taken", set())  # type: ignore[assignment]
-        held, cash = saved.get("book", ({}, CASH))  # type: ignore[misc]
-        self._quantities, self._cash = dict(held), cash
-        self._seen = set(saved.get("seen", ()))  # type: ignore[arg-type]
+        self.taken: set[str] = self._saved.setdefault("taken", set())
+        held, self._cash = self._saved.get("book", ({}, CASH))
+        self._quantities: dict[str, Decimal] = dict(held)
+        self._seen: set[str] = set(self._saved.get("seen", ()))
 
     def slot(self, decisions: Sequence[Decision], leaving: set[str], as_of: datetime) -> None:
         self.watch(as_of)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from random import Random
 
 from tests.simulation.oracle import Key, Truth
+from tests.simulation.tickets import NOTHING, Ticket
 from trader.core.errors import OrderRefusedError
 from trader.core.instruments import is_crypto
 from trader.core.trading import (
-    FINAL_STATUSES,
     Activity,
     ActivityKind,
     Fill,
-    Order,
     OrderClass,
     OrderIntent,
     OrderStatus,
@@ -32,52 +30,10 @@ START = datetime(2025, 3, 3, 21, tzinfo=UTC)
 CASH = Decimal(1_000_000)
 SYMBOLS = ("AAPL", "MSFT", "BTC/USD")
 STOPS = (OrderType.STOP, OrderType.STOP_LIMIT)
-NOTHING = Decimal(0)
 PRICES = tuple(Decimal(cents) / 4 for cents in (372, 382, 388, 394, 398, 400, 402, 408, 420, 432))
 SLICES = (Decimal("0.25"), Decimal("0.5"), Decimal("0.75"))
 SOON, STUCK = (0, 0, 0, 1, 2, 3), 10**6  # looks until a cancel takes effect
 BY_HAND = "by hand"
-
-
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """One order at the market; `shown` is how it looks, until it changes."""
-
-    order_id: str
-    client_order_id: str
-    symbol: str
-    side: Side
-    quantity: Decimal
-    order_type: OrderType
-    order_class: OrderClass
-    time_in_force: TimeInForce
-    limit: Decimal | None
-    stop: Decimal | None
-    at: datetime
-    status: OrderStatus = OrderStatus.ACCEPTED
-    filled: Decimal = NOTHING
-    value: Decimal = NOTHING
-    filled_at: datetime | None = None
-    parent: Ticket | None = None
-    legs: list[Ticket] = field(default_factory=list)
-    replaced_by: str | None = None
-    is_denied: bool = False  # the broker took it and said no
-    unseen: int = 0  # lookups that will not find it
-    cancel_in: int | None = None  # looks until it is canceled
-    shown: Order | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.status not in FINAL_STATUSES
-
-    @property
-    def open_quantity(self) -> Decimal:
-        return self.quantity - self.filled if self.is_open else NOTHING
-
-    @property
-    def is_armed(self) -> bool:
-        """A leg trades once its entry is filled to its end."""
-        return self.parent is None or self.parent.status is OrderStatus.FILLED
 
 
 class Market:
@@ -230,12 +186,7 @@ class Market:
 
     def _set(self, ticket: Ticket, status: OrderStatus) -> None:
         ticket.status = status
-        self._changed(ticket)
-
-    def _changed(self, ticket: Ticket) -> None:
-        ticket.shown = None
-        if ticket.parent is not None:
-            ticket.parent.shown = None
+        ticket.changed()
 
     # ---- trades
 
@@ -257,7 +208,7 @@ class Market:
             ticket.status = OrderStatus.FILLED
         elif ticket.status is not OrderStatus.PENDING_CANCEL:
             ticket.status = OrderStatus.PARTIALLY_FILLED
-        self._changed(ticket)
+        ticket.changed()
         sign = 1 if buys else -1
         self.cash -= sign * shares * price
         self.held[symbol] = self.held.get(symbol, NOTHING) + sign * shares
@@ -285,7 +236,7 @@ class Market:
                     self._set(sibling, OrderStatus.CANCELED)
                 else:
                     sibling.quantity -= shares
-                    self._changed(sibling)
+                    sibling.changed()
 
     def _attribute(self, ticket: Ticket, shares: Decimal) -> None:
         """Whose shares came or went: a person sells a person's first, a decision its own."""
@@ -467,32 +418,8 @@ class Market:
 
     def truth(self) -> Truth:
         """The account from the broker's side."""
-        trees = tuple(map(self.show, self.roots))
+        trees = tuple(root.show() for root in self.roots)
         return Truth(trees=trees, held=self.held, ours=self.ours, cash=self.cash)
-
-    def show(self, ticket: Ticket) -> Order:
-        """An order with its legs."""
-        if ticket.shown is None:
-            ticket.shown = Order(
-                order_id=ticket.order_id,
-                client_order_id=ticket.client_order_id,
-                symbol=ticket.symbol,
-                side=ticket.side,
-                quantity=ticket.quantity,
-                filled_quantity=ticket.filled,
-                filled_average_price=ticket.value / ticket.filled if ticket.filled else None,
-                order_type=ticket.order_type,
-                order_class=ticket.order_class,
-                time_in_force=ticket.time_in_force,
-                status=ticket.status,
-                limit_price=ticket.limit,
-                stop_price=ticket.stop,
-                submitted_at=ticket.at,
-                filled_at=ticket.filled_at,
-                legs=tuple(map(self.show, ticket.legs)),
-                replaced_by=ticket.replaced_by,
-            )
-        return ticket.shown
 
     def trees(self) -> Iterable[Ticket]:
         """Orders with anything in them that can still trade, oldest first."""

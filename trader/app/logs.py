@@ -20,7 +20,15 @@ from trader.core.errors import ConfigError
 LOGGER = "trader"
 BYTES, KEPT = 1_000_000, 3  # of one file; older files beside it
 SHORTEST_SECRET = 6  # characters; anything shorter would be struck out of ordinary words
-WARNINGS = ("failed", "missed", "expired", "asking", "problem")  # events a person should see
+WARNINGS = (  # events a person should see
+    "failed",
+    "missed",
+    "expired",
+    "asking",
+    "problem",
+    "unprotected",
+    "emergency",
+)
 
 
 def tell(event: str, **facts: Any) -> None:
@@ -28,6 +36,16 @@ def tell(event: str, **facts: Any) -> None:
     level = logging.WARNING if event in WARNINGS else logging.INFO
     known = {name: to_primitive(value) for name, value in facts.items()}
     logging.getLogger(LOGGER).log(level, event, extra={"facts": known})
+
+
+def warn(problem: str, *, naked: Mapping[str, str], emergencies: Mapping[str, str]) -> None:
+    """Write why nothing may be bought, which trades have no stop and which had to be sold."""
+    if problem:
+        tell("problem", text=problem)
+    for trade_id, why in naked.items():
+        tell("unprotected", trade=trade_id, why=why)
+    for trade_id, why in emergencies.items():
+        tell("emergency", trade=trade_id, why=why)
 
 
 @contextmanager

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from trader.app.checking import Check
     from trader.app.comparing import CompareResult
     from trader.app.controlling import Controlled, Order
-    from trader.app.daemon import DaemonResult
     from trader.app.debating import DebateResult
     from trader.app.heartbeat import DaemonStatus
+    from trader.app.jobs import DaemonResult
     from trader.app.journaling import JournalView
     from trader.app.ledger_files import LedgerFile
     from trader.app.paper import RunResult

@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 
 MOST_ORDERS = 500  # Alpaca's page sizes
 MOST_ACTIVITIES = 100
+FEW_ORDERS = 5  # that are asked for one by one
 PAPER_NUMBER = "PA"  # a custom of Alpaca, not a promise
 LONGEST_CHAIN = 100  # replacements of replacements
 SHOWN_LATE = timedelta(minutes=10)  # how much older than a listed order one may be that was not
@@ -233,6 +234,8 @@ class AlpacaBroker:
     def fills(self, after: str | None = None) -> tuple[Fill, ...]:
         """Fills in the order they happened, those after the execution id `after` only."""
         found = self._activities("/account/activities/FILL", "fills", {}, after)
+        if len({text(row, "order_id") for row in found} - self._client_ids.keys()) > FEW_ORDERS:
+            self._orders_after(None)  # page by page, where one by one would pass the rate limit
         return tuple(read_fill(row, self._client_id(text(row, "order_id"))) for row in found)
 
     def activities(self, after: str | None = None) -> tuple[Activity, ...]:

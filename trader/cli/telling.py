@@ -11,8 +11,8 @@ from trader.core.decision import debater_words
 
 if TYPE_CHECKING:
     from trader.app.checking import Check
-    from trader.app.daemon import DaemonResult
     from trader.app.debating import DebateResult
+    from trader.app.jobs import DaemonResult
     from trader.app.journaling import JournalView
     from trader.app.paper import RunResult
     from trader.app.replaying import ReplayResult

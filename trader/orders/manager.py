@@ -152,6 +152,11 @@ class OrderManager:
             as_of=as_of,
         )
 
+    def guard(self, trade: Trade, as_of: datetime) -> None:
+        """Give one trade its stop, or an exit, where nothing could be compared; raises as `send`."""
+        held = self._holdings.get(trade.trade_id)
+        self._protection.guard(trade, held=held, as_of=as_of)
+
     def watch(self, as_of: datetime) -> Watched:
         """Between two slots: compare in full, then look after every stop.
 
@@ -183,7 +188,7 @@ class OrderManager:
             if outcome is not None and outcome.settled
             for order_id in (outcome.order_id, outcome.stop_loss_id, outcome.take_profit_id)
         }
-        found: dict[str, Order | None] = dict.fromkeys(settled - {None})
+        found: dict[str, Order | None] = {order_id: None for order_id in settled if order_id}
         while new := [one for one in self.journal.order_ids(trade.trade_id) if one not in found]:
             found.update((order_id, self._broker.order_by_id(order_id)) for order_id in new)
             self._tracker.take_in(order for order in map(found.get, new) if order)

@@ -130,6 +130,17 @@ class Protection:
         trades = self._journal.book.open_trades()
         return sorted(trades, key=has_room) if len(trades) > 1 else trades
 
+    def guard(self, trade: Trade, *, held: Decimal | None, as_of: datetime) -> None:
+        """Mend one trade alone. held: shares the broker has of it, None: as many as the book.
+
+        Raises OrderRefusedError and EndpointError where it could not be done.
+        """
+        stop, _ = self._journal.levels(trade.trade_id)
+        if stop is not None:
+            self._mend(
+                Protected(), trade, stop, held=held, price=None, more=Decimal(0), as_of=as_of
+            )
+
     def _end_orphans(self, done: Protected, live: Sequence[Order]) -> Sequence[Order]:
         """Cancel what would sell shares of a trade that has none, such as a stop that came late.
 
@@ -203,11 +214,13 @@ class Protection:
         quantity = trade.open_quantity if held is None else held
         bad = _covered(guards) > quantity + more or self._any_stale(trade, stop, guards, price)
         # what goes: stops when one of them is wrong, and targets, which hold the shares that the
-        # stop needs; a sale at market stays
+        # stop needs; a sale at market stays, unless it would sell more than is left
+        leaving = [order for order in guards if order.order_type is OrderType.MARKET]
+        stays = leaving if _covered(leaving) <= quantity + more else []
         going = [
             order
             for order in _sales(journal, trade, live)
-            if order.order_type is not OrderType.MARKET and (bad or order not in guards)
+            if order not in stays and (bad or order not in guards)
         ]
         if going:
             sender.cancel(going)
@@ -219,11 +232,6 @@ class Protection:
         if missing <= 0:
             return
         reason = ""
-        if price is not None and price <= stop and more:
-            raise EndpointError(
-                f"{trade.symbol}: the broker holds {more:f} more than the ledger and the price "
-                f"{price:f} is not above the stop {stop:f}: a split may not be told yet"
-            )
         if price is not None and price <= stop:
             reason = f"the price {price:f} is not above the stop {stop:f}"
         else:

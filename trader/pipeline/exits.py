@@ -51,11 +51,14 @@ class Exits:
     def leave_unseen(self, slot: Slot, bars: Mapping[str, BarSeries]) -> None:
         """Every exit that is due, although the broker cannot tell how the account stands.
 
-        Each trade's orders are asked for alone; where even that fails, its stop stays.
+        Each trade's orders are asked for alone; where even that fails, its stop stays. A trade whose
+        sale was refused has its stop back.
         """
         for trade in self._orders.journal.book.open_trades():
-            with suppress(EndpointError):
-                self._leave(trade, slot, bars, self._orders.orders_of(trade), None)
+            with suppress(EndpointError, OrderRefusedError):
+                due = self._leave(trade, slot, bars, self._orders.orders_of(trade), None)
+                if due is not None and due.problem:
+                    self._orders.guard(trade, slot.as_of)
 
     def _leave(
         self,

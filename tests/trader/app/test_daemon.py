@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +21,9 @@ from tests.trader.app.conftest import opened
 from trader.app import App
 from trader.app.fitting import first_slot
 from trader.app.heartbeat import read, status_of
+from trader.app.jobs import PaperWork
 from trader.app.logs import LOGGER
+from trader.app.metrics import Metrics
 from trader.app.paper import PaperTrader
 from trader.core.clock import new_york
 from trader.core.errors import (
@@ -32,6 +35,7 @@ from trader.core.errors import (
 )
 from trader.core.ports import Approvals
 from trader.ledger.store import Ledger
+from trader.orders.protection import Protected
 
 CALENDAR = new_york()
 START = "market.start=2026-07-24"  # nine sessions to the sample's end, an exit among them
@@ -97,6 +101,7 @@ def test_the_schedule_walks_to_the_end_of_the_bars(whole):
     found = status_of(state_dir)
     assert (found.state, found.heartbeat.beat.state) == ("stopped", "ended")
     assert "market_ended" in (state_dir / "daemon.log").read_text()
+    assert len(list((state_dir / "backups" / "sessions").iterdir())) == 7  # of nine closes
 
 
 def test_the_schedule_leaves_the_slots_that_single_runs_leave(whole, tmp_path):
@@ -265,6 +270,33 @@ def test_a_slot_is_left_although_a_persons_wish_finds_no_broker(tmp_path):
     with pytest.raises(EndpointError, match="away"):
         trader.run_slot(slot)
     assert account.left == (slot,)
+
+
+def test_a_trade_without_a_stop_is_told_by_every_look(tmp_path, caplog):
+    class Looking:
+        simulated = True
+        compared = SimpleNamespace(news=SimpleNamespace(problem="the broker holds 6 AAPL"))
+        protected = Protected(naked={"one": "not now"}, emergencies={"two": "refused"})
+
+        def watch(self) -> Looking:
+            return self
+
+        def look(self) -> None:
+            return None
+
+    class Work(PaperWork):
+        def _measure(self, found: object) -> None:
+            pass
+
+    Work(scheduled(tmp_path), Looking(), Metrics()).watch()
+    told = [
+        (line.getMessage(), line.facts) for line in caplog.records if line.levelname == "WARNING"
+    ]
+    assert told == [
+        ("problem", {"text": "the broker holds 6 AAPL"}),
+        ("unprotected", {"trade": "one", "why": "not now"}),
+        ("emergency", {"trade": "two", "why": "refused"}),
+    ]
 
 
 def test_nothing_is_begun_where_nobody_debates(tmp_path):

@@ -177,6 +177,17 @@ def test_fills_beyond_one_page_are_all_told():
     assert len({fill.execution_id for fill in market.broker.fills()}) == 205
 
 
+def test_the_orders_of_many_fills_are_not_asked_for_one_by_one():
+    broker, wire = broken()
+    for number in range(20):
+        broker.submit(replace(ENTRY, client_order_id=f"tr-{number}", quantity=Decimal(1)))
+    wire.market.to_close(1)
+    wire.asked.clear()
+    fills = AlpacaBroker(broker._client).fills()
+    assert [fill.client_order_id for fill in fills] == [f"tr-{number}" for number in range(20)]
+    assert len(wire.asked) == 2
+
+
 def test_open_orders_are_the_families_in_which_something_can_still_happen():
     market = Floor(*QUIET)
     old = market.buy(type="limit", limit_price=50, time_in_force="gtc", qty=1)

@@ -194,24 +194,19 @@ def test_a_stop_that_a_split_left_at_the_old_price_is_placed_anew():
     assert broker.open_sales("AAPL") == 20
 
 
-@pytest.mark.parametrize("carried_over", [True, False])
-def test_a_split_that_is_told_late_sells_nothing(carried_over):
+def test_a_stop_that_followed_a_split_stands_until_the_split_is_told():
     broker = FakeBroker()
     orders, _ = bought(broker)
-    stop = broker.stop_of(KEY)
     broker.split("AAPL", 4)
     told = broker.moved.pop()
-    if not carried_over:
-        broker.end(stop)
     watched = orders.watch(NOW)
     assert watched.compared.problem == "the broker holds 40 AAPL, the ledger 10"
-    assert watched.protected.emergencies == {}
-    assert (TRADE in watched.protected.naked) is not carried_over
+    assert not watched.protected.changed
     broker.moved.append(told)
     watched = orders.watch(NOW)
     assert watched.compared.problem == ""
+    assert not watched.protected.changed
     assert broker.guarded("AAPL") == broker.open_sales("AAPL") == 40
-    assert watched.protected.placed == ([] if carried_over else [TRADE])
 
 
 def test_a_stop_that_is_refused_becomes_a_sale_at_market():

@@ -334,6 +334,28 @@ def test_exits_go_out_while_the_comparison_fails_and_the_slot_is_left_open(endpo
     assert account.cycle.run(slots[number + 1]).fills[0].reason == "signal"
 
 
+def test_a_sale_that_is_refused_while_the_comparison_fails_leaves_the_shares_their_stop():
+    slots = slots_of(WAVE, 260)
+    probe = account_over(WAVE, start=slots[0], debated=False, strategies=["macd_momentum"])
+    number = next(n for n, slot in enumerate(slots) if probe.cycle.run(slot).slot.exits)
+
+    class Unwilling(Deaf):
+        def submit(self, intent):
+            if self.deaf and intent.order_type is OrderType.MARKET:
+                raise OrderRefusedError("not now")
+            return self.inner.submit(intent)
+
+    account = account_over(
+        WAVE, start=slots[0], debated=False, strategies=["macd_momentum"], wrap_broker=Unwilling
+    )
+    walk(account, slots[:number])
+    account.broker.deaf = "portfolio"
+    with pytest.raises(EndpointError):
+        account.cycle.run(slots[number])
+    live = [(order.side, order.order_type) for order in flat(account)]
+    assert live == [(Side.SELL, OrderType.STOP)]
+
+
 def test_exits_go_out_although_a_halt_cannot_be_carried_out():
     slots = slots_of(WAVE, 260)
     probe = account_over(WAVE, start=slots[0], debated=False, strategies=["macd_momentum"])
