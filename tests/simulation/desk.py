@@ -86,6 +86,7 @@ class World(Protocol):
         """The account from the broker's side."""
 
 
+INSIDE = 5  # weight of a crash point within a transaction
 EMPTY = Ledger(None)._db.serialize()
 
 
@@ -120,8 +121,12 @@ class Desk(Protocol):
         """A person takes over the broker's numbers where trading is frozen."""
 
     @property
-    def frozen(self) -> str:
+    def problem(self) -> str:
         """Why nothing may be bought; empty when it may."""
+
+    @property
+    def frozen(self) -> str:
+        """Why a person has to look; empty when nobody has."""
 
     @property
     def closing(self) -> set[str]:
@@ -154,7 +159,8 @@ class MortalLedger(Ledger):
         return self._database
 
     def append(self, kind: str, record_id: str, body: Any) -> str:
-        self._fate.point(f"before {kind} {record_id}")
+        weight = INSIDE if self._depth else 1  # what belongs together must not be torn apart
+        self._fate.point(f"before {kind} {record_id}", weight=weight)
         digest = super().append(kind, record_id, body)
         if self._fate.trace is not None:
             self._fate.tell(f"  {kind} {record_id}{_detail(body)}")
@@ -272,6 +278,10 @@ class ManagedDesk:
     def acknowledge(self, at: datetime) -> None:
         if self.controls.frozen:
             self.controls.acknowledge("looked at", at=at)
+
+    @property
+    def problem(self) -> str:
+        return self.orders.problem or self.controls.frozen
 
     @property
     def frozen(self) -> str:

@@ -11,7 +11,7 @@ from random import Random
 
 from tests.simulation.desk import Decision, Desk, DeskOf, Kept, ManagedDesk, WorldOf
 from tests.simulation.line import CrashError, Fate, SimulatedWorld
-from tests.simulation.oracle import Failure, exposed, settled
+from tests.simulation.oracle import Failure, exposed, settled, stale
 from tests.simulation.world import START, SYMBOLS
 from trader.core.errors import EndpointError, TraderError
 from trader.core.trading import Side
@@ -39,8 +39,10 @@ class Episode:
     order of it, unless
     - the broker, or a halt, said no to it;
     - a person wanted its symbol closed before it arrived;
-    - its slot ended before the desk had one action without any fault or crash: what never arrived
-      in its own slot is given up, since price, size and reward were those of then.
+    - its slot ended before the desk had one action without any fault or crash at whose end it saw
+      broker and ledger agree: what never arrived in its own slot is given up, since price, size and
+      reward were those of then.
+    An order of a decision that is sent after its slot is stale.
     Shares are unprotected when no stop and no market sale at the broker covers them after an action
     without any fault or crash; those bought during that action have until the next one.
     """
@@ -62,6 +64,7 @@ class Episode:
         self.desk = self._open()
         self.thought_of = 0  # decisions
         self.number = 0  # of the slot
+        self.ended: dict[int, datetime] = {}  # slot -> market time
         self.is_finished = False  # or it is run again: a crash or a lost answer cut it short
         self.pending: list[Decision] = []  # of this slot
         self.taken: dict[str, tuple[Decision, int]] = {}  # with its slot
@@ -104,6 +107,7 @@ class Episode:
         rng, desk = self.rng, self.desk
         decides = rng.random() < 0.5
         if rng.random() < 0.3 or (decides and self.is_finished):
+            self.ended[self.number] = self.market.now
             self.number += 1
             self.is_finished = False
             self.pending.clear()
@@ -179,7 +183,7 @@ class Episode:
     def _check(self, before: int) -> None:
         """After an undisturbed action: nothing naked, and what was decided is at the broker."""
         self.outcome.counts["undisturbed actions"] += 1
-        if not self.desk.frozen:  # while the numbers differ, what has not arrived is not sent anew
+        if not self.desk.problem:  # while the numbers differ, nothing is bought
             self.due |= {name for name, (_, slot) in self.taken.items() if slot == self.number}
         bought: dict[str, Decimal] = {}
         for fill in self.market.trades[before:]:
@@ -227,10 +231,15 @@ class Episode:
             current = slot == self.number or decision.name in self.due
             if not current or decision.name in self.excused:
                 excused.add((decision.symbol, decision.quantity))
-        for failure in settled(truth, due, excused):
+        until = {
+            (one.symbol, one.quantity): self.ended[slot]
+            for one, slot in self.taken.values()
+            if slot in self.ended
+        }
+        for failure in (*settled(truth, due, excused), *stale(truth, until)):
             self._fail(failure.kind, failure.what)
-        if self.desk.frozen:
-            self._fail("frozen", self.desk.frozen)
+        if self.desk.problem:
+            self._fail("frozen", self.desk.problem)
         self.desk.verify()
         if self.outcome.seed % RESTARTED == 0:
             again = self._open().book()

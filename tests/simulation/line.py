@@ -62,10 +62,10 @@ class Fate:
         self.is_calm = True
         self._left = self._draw()
 
-    def point(self, where: str) -> None:
-        """A moment at which the process may die."""
-        if self._left > 0:
-            self._left -= 1
+    def point(self, where: str, *, weight: int = 1) -> None:
+        """A moment at which the process may die. weight: how many moments it counts for."""
+        self._left -= weight
+        if self._left >= 0:
             return
         self._left = self._draw()
         self.strike("crash", where)

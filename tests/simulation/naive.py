@@ -87,6 +87,10 @@ class NaiveDesk:
         """It never compares."""
 
     @property
+    def problem(self) -> str:
+        return ""
+
+    @property
     def frozen(self) -> str:
         return ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 from trader.core.trading import Fill, Order, OrderStatus, OrderType, Side
@@ -127,3 +128,13 @@ def settled(truth: Truth, due: Mapping[Key, str], excused: Iterable[Key]) -> lis
         if len(took) > 1 or sum((one.filled_quantity for one in took), NOTHING) > key[1]:
             found.append(Failure(kind="doubled", what=f"{due[key]}: {len(took)} orders"))
     return found
+
+
+def stale(truth: Truth, until: Mapping[Key, datetime]) -> list[Failure]:
+    """Orders of decisions that were sent when their slot had ended. until: end of each slot."""
+    return [
+        Failure(kind="stale", what=f"{tree.quantity} {tree.symbol} at {tree.submitted_at}")
+        for tree in truth.trees
+        for end in [until.get((tree.symbol, tree.quantity))]
+        if tree.side is Side.BUY and end is not None and tree.submitted_at >= end
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.simulation.__main__ import Report, command, main, simulate, told
 from tests.simulation.desk import ManagedDesk
 from tests.simulation.episodes import Episode, run_episode
-from tests.simulation.oracle import Truth, exposed, settled
+from tests.simulation.oracle import Truth, exposed, settled, stale
 from tests.simulation.world import START
 from trader.core.trading import (
     Order,
@@ -181,3 +182,9 @@ def test_what_was_bought_in_this_very_step_may_wait_for_the_next():
 def test_a_decision_is_one_order_and_no_more_shares_than_were_decided(trees, expected):
     assert kinds(settled(account(*trees), DUE, ())) == expected
     assert kinds(settled(account(), DUE, DUE)) == []
+
+
+def test_an_order_that_is_sent_after_its_slot_is_stale():
+    assert stale(account(BUY), {}) == []
+    assert stale(account(BUY), {("AAPL", Decimal(10)): START + timedelta(seconds=1)}) == []
+    assert kinds(stale(account(BUY), {("AAPL", Decimal(10)): START})) == ["stale"]

@@ -157,7 +157,8 @@ def _kernels(_: Context) -> Check:
         if not same:
             raise TraderError("the compiled kernels and the reference disagree")
         cache = os.environ.get("NUMBA_CACHE_DIR")
-        return f"compiled kernels agree with the reference; cache in {cache}"
+        kept = f"; cache in {cache}" if cache else ""
+        return f"compiled kernels agree with the reference{kept}"
 
     return _tried("kernels", look, "reinstall numba, or set kernels.backend to reference")
 

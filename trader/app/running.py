@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from trader.app.context import Context
@@ -126,6 +127,24 @@ def begin_again(app: Context, notices: list[str]) -> None:
         notices.append(f"the market begins again; the earlier account was put aside in {kept}")
 
 
+def _without_legs(result: RunResult) -> dict[str, str]:
+    """Entries that carry no stop of their own, of coins or parts of a share: id and symbol."""
+    intents = [cycle.intent for cycle in result.cycles if cycle.intent is not None]
+    bare = [intent for intent in intents if intent.stop_loss_price is None]
+    return {intent.client_order_id: intent.symbol for intent in bare}
+
+
+def _naked_soon(symbols: Iterable[str]) -> list[str]:
+    """What a person must know about entries that will be filled when this run has ended."""
+    named = ", ".join(sorted(set(symbols)))
+    if not named:
+        return []
+    return [
+        f"{named}: the stop is placed by the first run after the entry is filled; "
+        "`trader daemon start` looks after it all the time"
+    ]
+
+
 def _walk(trader: PaperTrader, notices: list[str], *, asked: bool) -> RunResult:
     """Run the slot that is due. asked: it was left open on purpose, for a person's answer."""
     slot = trader.due_slot(trader.now())
@@ -141,15 +160,22 @@ def _walk(trader: PaperTrader, notices: list[str], *, asked: bool) -> RunResult:
         )
     newest = trader.ledger.last("control")
     result = trader.run_slot(slot, notices=notices)
-    if trader.ledger.last("control") == newest:
+    bare = {} if trader.simulated else _without_legs(result)
+    if trader.ledger.last("control") == newest and not bare:
         return result
     try:
-        trader.watch()  # a person who spoke meanwhile was told that this run sees to it
+        # a person who spoke meanwhile was told that this run sees to it, and an entry without legs
+        # may be filled already
+        trader.watch()
         seen = trader.look()
     except EndpointError:  # the slot is done; what is wanted still stands in the ledger
-        return result
+        return replace(result, notices=(*result.notices, *_naked_soon(bare.values())))
+    open_buys = (
+        bare[order.client_order_id] for order in seen.orders if order.client_order_id in bare
+    )
     return replace(
         result,
+        notices=(*result.notices, *_naked_soon(open_buys)),
         orders=seen.orders,
         positions=seen.positions,
         cash=seen.cash,

@@ -258,7 +258,8 @@ class _Live(Generic[T]):
             if read is not None:
                 found.append(read)
         if isinstance(news, Ended):
-            log.warning("%s ended: %s (%s)", self._name, news.reason, news.code)
+            code = "" if news.code is None else f" ({news.code})"
+            log.warning("%s ended: %s%s", self._name, news.reason, code)
             self._watch.ended(at, news.reason, news.code)
         return ""
 

@@ -84,7 +84,7 @@ class Book:
 
     transfers    USD paid in less USD paid out: no profit of trading
     income       USD of dividends less fees that belong to no fill
-    corrections  USD that adjustments to the broker's cash added
+    corrections  USD that adjustments to the broker's cash added and no shares were traded for
     """
 
     cash: Decimal
@@ -218,7 +218,13 @@ class Book:
         )
         trade.entry_quantity += quantity
         trade.entry_value += value
-        self._open[trade_id] = trade
+        short = max(-self.quantities.get(symbol, Decimal(0)), Decimal(0))
+        if covered := min(short, quantity):  # shares that are owed already are none to be sold
+            trade.exit_quantity += covered
+            trade.exit_value += value * covered / quantity
+            trade.exited_at, trade.exit_reason = at, "other"
+        if trade.is_open:
+            self._open[trade_id] = trade
         self._add(symbol, quantity)
         return trade
 

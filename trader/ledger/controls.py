@@ -41,6 +41,7 @@ WORDS: Mapping[Action, str] = {
     "acknowledge": "the broker's numbers acknowledged",
     "done": "done with",
 }
+ENTRIES = "entries"
 KILL_SWITCH = "the kill switch"
 PERSON = "a person"
 
@@ -65,8 +66,11 @@ class Control:
     @property
     def words(self) -> str:
         """What it says, for a person."""
-        target = self.target or ("all" if self.action == "close" else "")
-        what = f"{WORDS[self.action]} {target}".rstrip()
+        what, target = WORDS[self.action], self.target or ("all" if self.action == "close" else "")
+        if target and what.startswith(ENTRIES):
+            what = f"{ENTRIES} in {target}{what.removeprefix(ENTRIES)}"
+        elif target:
+            what = f"{what} {target}"
         until = f" until {self.until:%Y-%m-%d %H:%M} UTC" if self.until else ""
         return f"{what}{until}, by {self.by}: {self.reason}"
 

@@ -134,7 +134,7 @@ class AccountJournal:
             self.book.adjust(self._next_import(symbol), symbol, quantity, price, adjustment.at)
             self._imports += 1
         self.book.cash += adjustment.cash
-        self.book.corrections += adjustment.cash
+        self.book.corrections += adjustment.transfer
 
     def _read_reconciliation(self, body: dict[str, Any]) -> None:
         self.reconciliation = from_primitive(Reconciliation, body)

@@ -98,6 +98,7 @@ class Adjustment:
 
     quantities  symbol -> shares added (negative: taken); prices: USD per share of those added
     cash        USD added
+    transfer    the part of it that no shares were traded for: paid in, negative when paid out
     """
 
     at: datetime
@@ -105,6 +106,7 @@ class Adjustment:
     quantities: Mapping[str, Decimal]
     prices: Mapping[str, Decimal]
     cash: Decimal
+    transfer: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

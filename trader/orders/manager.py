@@ -153,7 +153,7 @@ class OrderManager:
         )
 
     def guard(self, trade: Trade, as_of: datetime) -> None:
-        """Give one trade its stop, or an exit, where nothing could be compared; raises as `send`."""
+        """Give one trade its stop, or an exit, without a comparison; raises as `send`."""
         held = self._holdings.get(trade.trade_id)
         self._protection.guard(trade, held=held, as_of=as_of)
 

@@ -121,16 +121,32 @@ class Reconciler:
             return False
         prices = {held.symbol: held.average_entry_price for held in portfolio.positions}
         gaps = {what: theirs - ours for what, (theirs, ours) in differences.items()}
+        cash = gaps.pop(CASH, Decimal(0))
         self._journal.write_adjustment(
             Adjustment(
                 at=portfolio.as_of,
                 reason=reason,
-                quantities={what: gap for what, gap in gaps.items() if what != CASH},
-                prices={what: prices[what] for what, gap in gaps.items() if what in prices},
-                cash=gaps.get(CASH, Decimal(0)),
+                quantities=gaps,
+                prices={symbol: prices[symbol] for symbol in gaps if symbol in prices},
+                cash=cash,
+                transfer=cash + self._traded(gaps, cash, portfolio),
             )
         )
         return True
+
+    def _traded(self, gaps: Mapping[str, Decimal], cash: Decimal, portfolio: Portfolio) -> Decimal:
+        """What of `cash` shares were sold for (negative) or bought with, in trades nobody told of.
+
+        gaps  shares added, negative: taken, by symbol
+        """
+        newest = {held.symbol: held.current_price for held in portfolio.positions}
+        worth = Decimal(0)
+        for symbol, gap in gaps.items():
+            entries = [trade.entry_price for trade in self._journal.book.open_trades(symbol)]
+            worth += gap * newest.get(symbol, entries[-1] if entries else Decimal(0))
+        return (
+            max(-cash, min(worth, Decimal(0))) if cash > 0 else min(-cash, max(worth, Decimal(0)))
+        )
 
     def _check_account(self) -> None:
         """Whose account this is; the first time, what had happened in it before the ledger."""

@@ -206,7 +206,7 @@ class AccountWatch:
             body = record.body
             if datetime.fromisoformat(body["at"]) <= moment:
                 if record.kind == "adjustment":
-                    found += Decimal(body["cash"])
+                    found += Decimal(body["transfer"])
                 elif body["kind"] == ActivityKind.TRANSFER:
                     found += Decimal(body["amount"])
         return found

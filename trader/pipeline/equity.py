@@ -39,7 +39,7 @@ class EquityPast:
                 session = date.fromisoformat(body["session"])
                 past.add(session, Decimal(body["equity"]), transfers)
             elif record.kind == "adjustment":
-                transfers += Decimal(body["cash"])
+                transfers += Decimal(body["transfer"])
             elif body["kind"] == "transfer":
                 transfers += Decimal(body["amount"])
         return past

@@ -51,8 +51,8 @@ class Exits:
     def leave_unseen(self, slot: Slot, bars: Mapping[str, BarSeries]) -> None:
         """Every exit that is due, although the broker cannot tell how the account stands.
 
-        Each trade's orders are asked for alone; where even that fails, its stop stays. A trade whose
-        sale was refused has its stop back.
+        Each trade's orders are asked for alone; where even that fails, its stop stays. Where its
+        sale was refused, its stop comes back.
         """
         for trade in self._orders.journal.book.open_trades():
             with suppress(EndpointError, OrderRefusedError):

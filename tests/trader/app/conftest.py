@@ -8,6 +8,7 @@ import pytest
 
 from trader.app import App, open_app
 from trader.app.backtesting import BacktestResult
+from trader.broker.rate_limit import rate_limit
 
 FIRST = date(2026, 1, 2)
 
@@ -23,6 +24,12 @@ def whole(tmp_path_factory) -> tuple[App, BacktestResult]:
     """AAPL from 2026 on, with the default strategies and the rule debate."""
     app = opened(tmp_path_factory.mktemp("state"))
     return app, app.backtest(start=FIRST)
+
+
+@pytest.fixture(autouse=True)
+def a_count_of_its_own():
+    """Each test may send as many requests as a process: they would share one count of a key."""
+    rate_limit.cache_clear()
 
 
 @pytest.fixture

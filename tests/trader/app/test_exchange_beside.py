@@ -8,7 +8,9 @@ from tests.kills.books import Books, complaints
 from tests.kills.market import FIRST, free_port, served
 from tests.trader.app.conftest import opened
 from trader.app import App
+from trader.broker.exchange.faults import NEW_ORDER
 from trader.core.config import Config
+from trader.core.trading import OrderType
 
 SETTINGS = Config.model_validate({"market": {"start": FIRST}})
 
@@ -22,6 +24,11 @@ def beside(state, port: int, *settings: str) -> App:
         "strategies.enabled=atr_trend",
         *settings,
     )
+
+
+def port_of(app: App) -> int:
+    """Where the market of an app is served."""
+    return int(app.config.broker.base_url.rpartition(":")[2])
 
 
 @pytest.fixture
@@ -66,3 +73,27 @@ def test_where_no_slot_is_due_the_next_one_is_told_and_not_one_that_has_passed(m
     looked = app.run_once()
     assert looked.slot is None
     assert looked.notices == ("no slot is due; the next one is that of 2026-02-27 21:00 UTC",)
+
+
+def test_an_entry_without_legs_that_is_filled_at_once_has_its_stop_before_the_run_ends(
+    market, tmp_path
+):
+    exchange, plain = market
+    app = beside(tmp_path / "state", port_of(plain), "risk.fractional=true")
+    exchange.control("advance", slots=1)
+    exchange.control("faults", faults=[{"fault": "fill_before_answer", "where": NEW_ORDER}])
+    run = app.run_once()
+    (held,) = run.positions
+    (stop,) = run.orders
+    assert (stop.order_type, stop.quantity) == (OrderType.STOP, held.quantity)
+    assert run.notices == ()
+
+
+def test_an_entry_without_legs_that_waits_says_who_will_place_its_stop(market, tmp_path):
+    exchange, plain = market
+    app = beside(tmp_path / "state", port_of(plain), "risk.fractional=true")
+    exchange.control("advance", slots=1)
+    run = app.run_once()
+    assert run.positions == ()
+    (notice,) = run.notices
+    assert "AAPL: the stop is placed by the first run after the entry is filled" in notice

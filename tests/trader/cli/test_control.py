@@ -176,6 +176,7 @@ def test_closing_sells_at_the_next_open_and_buys_nothing(trader, after, what):
     held = opened(state).positions().positions[0]
     code, body, _ = trader(state, "close", what, "--reason", "enough")
     assert (code, body["control"]["action"]) == (0, "close")
+    assert body["words"] == f"close {what}, by a person: enough"
     assert body["outcome"].startswith("to be sold: AAPL")
     assert [(o.side, o.quantity) for o in open_orders(state)] == [(Side.SELL, held.quantity)]
     assert trader(state, "status")[1]["wishes"] == []
@@ -251,6 +252,16 @@ def test_no_command_of_a_person_can_enter(trader, after):
     ):
         trader(state, *words)
     assert buys(state) == before
+
+
+def test_the_journal_says_why_a_go_was_not_ordered(trader, after):
+    state = after(1)
+    trader(state, "halt", "--reason", "holidays")
+    opened(state).run_once()
+    lines = trader(state, "journal")[1]["lines"]
+    said = [line["text"] for line in lines if line["kind"] == "cycle" and ": GO" in line["text"]]
+    assert len(said) == 1
+    assert said[0].endswith("Nothing is bought: trading halted, by a person: holidays")
 
 
 def test_every_order_of_a_person_is_in_the_journal_with_its_reason(trader, after):

@@ -275,6 +275,13 @@ def test_a_go_that_waits_is_shown_with_the_commands_to_type(capsys):
         ]
 
 
+def test_where_no_slot_was_due_nothing_is_said_about_signals(capsys):
+    tell_run(a_run(simulated=False))
+    out = capsys.readouterr().out
+    assert "no signal fired" not in out
+    assert "simulated" not in out
+
+
 def test_spend_is_told_when_models_were_asked(capsys):
     spend = Spend(
         calls=5, input_tokens=6_300, output_tokens=1_900, estimated=2, cost=Decimal("0.01234")

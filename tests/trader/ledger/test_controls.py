@@ -84,7 +84,7 @@ def test_a_wish_blocks_nothing_and_stays_until_it_is_done(controls, order):
 def test_a_control_says_who_why_and_until_when(controls):
     controls.lock("AAPL", TOMORROW, "earnings")
     assert controls.blocked("AAPL") == (
-        "entries locked AAPL until 2026-07-02 20:00 UTC, by a person: earnings"
+        "entries in AAPL locked until 2026-07-02 20:00 UTC, by a person: earnings"
     )
 
 

@@ -321,10 +321,57 @@ def test_a_lasting_difference_freezes_trading_until_a_person_takes_the_brokers_n
     assert orders.watch(NOW).compared.problem == ""
     assert controls.frozen == ""
     assert agreed(orders, broker)
-    assert (trade.open_quantity, orders.journal.book.corrections) == (Decimal(6), Decimal(300))
+    assert (trade.open_quantity, orders.journal.book.corrections) == (Decimal(6), Decimal(0))
     rebuilt = manager(broker, ledger)
     assert agreed(rebuilt, broker)
     assert rebuilt.reconcile(NOW).problem == ""
+
+
+@pytest.mark.parametrize(
+    ("shares", "cash", "transfer"),
+    [
+        (-10, 1_000, 0),  # sold without a word
+        (-10, 900, 0),
+        (-4, 5_400, 5_000),  # sold, and money paid in
+        (0, 700, 700),
+        (0, -700, -700),
+        (5, -500, 0),  # bought without a word
+        (5, -800, -300),
+        (5, 0, 0),
+        (-5, 0, 0),  # shares that are gone are a loss
+        (-5, -100, -100),
+    ],
+)
+def test_a_trade_that_nobody_told_of_is_no_money_paid_in_or_out(shares, cash, transfer):
+    broker, ledger = FakeBroker(), Ledger(None)
+    orders, _ = bought(broker, ledger)
+    broker.held["AAPL"] += shares
+    broker.cash += cash
+    assert orders.acknowledge("seen")
+    assert orders.journal.book.corrections == transfer
+    assert manager(broker, ledger).journal.book.corrections == transfer
+    assert agreed(orders, broker)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_shares_that_cover_a_short_of_a_person_are_none_to_be_sold(told):
+    broker, ledger = FakeBroker(), Ledger(None)
+    orders, _ = bought(broker, ledger)
+    broker.held["TSLA"] = Decimal(-5)
+    broker.cash += 500
+    orders.acknowledge("a short of mine")
+    if told:
+        broker.held["TSLA"] = Decimal(0)  # the scripted broker knows no shorts
+        broker.by_hand("TSLA", Side.BUY, "8")
+        broker.held["TSLA"] -= 5
+    else:
+        broker.held["TSLA"] = Decimal(3)
+        broker.cash -= 800
+        orders.acknowledge("covered")
+    assert orders.watch(NOW).compared.problem == ""
+    for book in (orders.journal.book, manager(broker, ledger).journal.book):
+        assert book.quantities["TSLA"] == 3
+        assert [trade.open_quantity for trade in book.open_trades("TSLA")] == [3]
 
 
 def test_an_acknowledgement_is_good_for_the_difference_it_was_given_for():

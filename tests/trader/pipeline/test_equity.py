@@ -66,7 +66,7 @@ def test_the_past_is_read_from_slots_transfers_and_adjustments():
     ledger.append("activity", "a", {"kind": "transfer", "amount": "900"})
     ledger.append("activity", "b", {"kind": "dividend", "amount": "5"})
     ledger.append("slot", "2", {"session": "2026-07-02", "equity": "990"})
-    ledger.append("adjustment", "c", {"cash": "-90"})
+    ledger.append("adjustment", "c", {"transfer": "-90"})
     ledger.append("slot", "3", {"session": "2026-07-03", "equity": "900"})
     found = EquityPast.of(ledger)
     assert [float(item.transfers) for item in found.sessions] == [0, 900, 810]
