@@ -7,9 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from json import dumps, loads
 from random import Random
+from types import SimpleNamespace
 from urllib.parse import urlsplit
-
-from alpaca.trading.client import TradingClient
 
 from tests.simulation.line import Fate
 from tests.simulation.oracle import Key, Truth, shares_of
@@ -19,8 +18,7 @@ from trader.broker.alpaca_broker import AlpacaBroker
 from trader.broker.exchange.exchange import Exchange
 from trader.broker.exchange.faults import Answer, Fault, Faults, Switch
 from trader.broker.exchange.liquidity import Liquidity
-from trader.broker.exchange.transport import DirectSession, InProcess
-from trader.broker.session import EMBEDDED_URL, embedded_client, guarded
+from trader.broker.session import embedded_client
 from trader.core.errors import OrderRefusedError
 from trader.core.market import Timeframe, from_ns
 from trader.core.ports import Broker, TradingHalt
@@ -107,9 +105,7 @@ class ExchangeWorld:
 
     def broker_of(self, halt: TradingHalt | None) -> Broker:
         """A new process: the unmodified client, whose requests pass faults and crash points."""
-        client = TradingClient("PKEMBEDDED", "embedded", paper=True, url_override=EMBEDDED_URL)
-        client._session = DirectSession()
-        guarded(client, {EMBEDDED_URL: InProcess(self._request)})
+        client = embedded_client(SimpleNamespace(handle=self._request))  # type: ignore[arg-type]
         broker = MarkedBroker(client, halt=halt)
         broker.refused = self.refused
         return broker

@@ -105,8 +105,7 @@ class Sender:
 
         live    orders open at the broker, legs included, flat
         held    shares of each symbol at the broker, where that is known
-        buying  False: what would have to be sent to buy stays in doubt, or is called off where
-                fills wait for an order in doubt
+        buying  False: what would have to be sent to buy stays in doubt
         """
         settled = []
         for journaled in self._journal.unresolved():
@@ -116,12 +115,10 @@ class Sender:
             try:
                 if self._tracker.find(key) is None:
                     refusal = self._unwanted(journaled, as_of, live, held)
-                    if not refusal and journaled.purpose == "entry" and not buying:
-                        if not self._tracker.waits_for:
-                            continue
-                        refusal = CALLED_OFF  # fills may be waiting to know whether it came
                     if refusal:
                         self._journal.write_refusal(key, refusal)
+                    elif journaled.purpose == "entry" and not buying:
+                        continue
                     else:
                         self.send(journaled.intent)
             except OrderRefusedError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trader.core.ports import Broker
-from trader.core.trading import Fill, Order, OrderClass, OrderStatus, Side
+from trader.core.trading import Fill, Order, OrderStatus, Side
 from trader.ledger.book import BookedFill
 from trader.orders.journal import OrderJournal
 
@@ -54,8 +54,8 @@ class Tracker:
     def collect_fills(self) -> tuple[BookedFill, ...]:
         """Book every fill that the broker reports after the last one booked.
 
-        A fill of an order that nobody knows yet, in a symbol with a bracket in doubt, waits with
-        all later ones until the doubt is settled: it may be a leg's.
+        A sale by an order that nobody knows yet, in a symbol with an order of ours that the broker
+        does not show at the moment, waits with all later fills until it does: it may be a leg's.
         """
         booked: list[BookedFill] = []
         self.waits_for = ""
@@ -83,14 +83,10 @@ class Tracker:
                 if item.intent.symbol != fill.symbol:
                     continue
                 key = item.intent.client_order_id  # is it a leg, or a follower, of this one?
-                if key in journal.outcomes:
-                    doubtful = self.find(key) is None
-                else:
-                    doubtful = self.look_up(key) is None
-                    doubtful = doubtful and item.intent.order_class is not OrderClass.SIMPLE
+                shown = self.find(key) is not None
                 if journal.meaning(fill) is not None:
                     break
-                if doubtful:
+                if key in journal.outcomes and not shown:
                     return False
         outcome = journal.outcomes.get(fill.client_order_id)
         if fill.client_order_id in journal.intents and (outcome is None or not outcome.order_id):
