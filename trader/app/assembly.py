@@ -241,6 +241,7 @@ def run_body(
         "cash": cash,
         "debated": debated,
         "broker": config.broker.name if debated else "embedded",
+        "broker_url": config.broker.base_url if debated else None,
         "version": program_version(),
         "code_sha256": code_sha256(),
     }

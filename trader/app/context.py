@@ -107,10 +107,11 @@ class Context:
         merged["debate"] = {"recording": mine["debate"]["recording"], **settings["debate"]}
         return replace(self, loaded=replace(self.loaded, config=Config.model_validate(merged)))
 
-    def trading_at(self, broker: str) -> Context:
-        """The same place, with the broker of this name, where it was begun with that one."""
+    def trading_at(self, begun: Mapping[str, Any]) -> Context:
+        """The same place, with the broker of the record of a run."""
         merged = self.config.model_dump()
-        merged["broker"]["name"] = broker
+        merged["broker"]["name"] = begun.get("broker", "embedded")
+        merged["broker"]["base_url"] = begun.get("broker_url", self.config.broker.base_url)
         return replace(self, loaded=replace(self.loaded, config=Config.model_validate(merged)))
 
     def symbols(self) -> tuple[str, ...]:

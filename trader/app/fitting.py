@@ -71,7 +71,7 @@ def _own(app: Context, ledger: Ledger, request: Record) -> tuple[Context, dateti
     begun = ledger.record("run", request.body["run_id"])
     if begun is None:
         raise StateError("the ledger holds a request for approval without its run")
-    own = app.under(begun.body["settings"]).trading_at(begun.body.get("broker", "embedded"))
+    own = app.under(begun.body["settings"]).trading_at(begun.body)
     if own.config.broker.name == "embedded":
         return own, None
     from trader.app.venue import alpaca_broker
@@ -121,7 +121,7 @@ def as_traded(app: Context) -> Context:
         ledger.close()
     if begun is None:
         return app
-    return app.over(begun.body["settings"]).trading_at(begun.body.get("broker", "embedded"))
+    return app.over(begun.body["settings"]).trading_at(begun.body)
 
 
 def first_slot(app: Context) -> Slot:

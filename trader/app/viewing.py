@@ -14,9 +14,9 @@ from trader.app.fitting import first_slot, usable_at, waiting
 from trader.app.folder import EXCHANGE, LEDGER
 from trader.app.heartbeat import DaemonStatus, holder, status_of
 from trader.core.canonical import Primitive, to_object
-from trader.core.errors import StateError
+from trader.core.errors import ConfigError, EndpointError, StateError, TraderError
 from trader.core.ports import Broker
-from trader.core.trading import Order, OrderType, Portfolio
+from trader.core.trading import Order, OrderType, Portfolio, Position
 from trader.ledger.controls import Control, Controls
 from trader.ledger.store import Ledger
 from trader.orders.journal import OrderJournal
@@ -117,18 +117,11 @@ class Seen:
 
 def look_at(app: Context, *, open_only: bool = True) -> Seen | None:
     """The account at the broker that it trades with, whatever the configuration names now."""
-    path = app.state_dir / LEDGER
-    if not path.exists():
+    known = _known(app)
+    if known is None:
         return None
-    ledger = Ledger(path, read_only=True)
-    begun = next(ledger.records("run"), None)
-    if begun is None:
-        ledger.close()
-        return None
-    own = app.over(begun.body["settings"])
-    cash, costs = Decimal(begun.body["cash"]), costs_of(own.config)
-    journal = OrderJournal(ledger, cash=cash, costs=costs)
-    simulated = begun.body.get("broker", "embedded") == "embedded"
+    own, ledger, journal, cash = known
+    simulated = own.config.broker.name == "embedded"
     with _opened(own, simulated=simulated, cash=cash) as broker:
         portfolio = broker.portfolio()
         orders = broker.orders(open_only=open_only)
@@ -158,6 +151,55 @@ def look_at(app: Context, *, open_only: bool = True) -> Seen | None:
     )
 
 
+def _known(app: Context) -> tuple[Context, Ledger, OrderJournal, Decimal] | None:
+    """Where the account trades, its ledger, journal and first cash; None before it began."""
+    path = app.state_dir / LEDGER
+    if not path.exists():
+        return None
+    ledger = Ledger(path, read_only=True)
+    first, newest = next(ledger.records("run"), None), ledger.last("run")
+    if first is None or newest is None:
+        ledger.close()
+        return None
+    own = app.over(first.body["settings"]).trading_at(newest.body)
+    cash = Decimal(first.body["cash"])
+    return own, ledger, OrderJournal(ledger, cash=cash, costs=costs_of(own.config)), cash
+
+
+def _remembered(app: Context, problem: TraderError) -> Seen | None:
+    """The account as its last slot left it, for when the broker cannot be asked."""
+    known = _known(app)
+    if known is None:
+        return None
+    _, ledger, journal, _ = known
+    last = ledger.last("slot")
+    if last is None:
+        raise problem
+    slot, closes = last.body, last.body["closes"]
+    held = tuple(
+        Position(
+            symbol=symbol,
+            quantity=Decimal(quantity),
+            average_entry_price=Decimal(0),
+            current_price=Decimal(str(closes.get(symbol, 0))),
+        )
+        for symbol, quantity in slot["positions"].items()
+    )
+    return Seen(
+        ledger=ledger,
+        journal=journal,
+        portfolio=Portfolio(
+            cash=Decimal(str(slot["cash"])),
+            equity=Decimal(str(slot["equity"])),
+            positions=held,
+            as_of=datetime.fromisoformat(slot["as_of"]),
+        ),
+        orders=(),
+        simulated=False,
+        notices=(f"the broker cannot be asked, this is what the last slot saw: {problem}",),
+    )
+
+
 @contextmanager
 def _opened(own: Context, *, simulated: bool, cash: Decimal) -> Iterator[Broker]:
     if not simulated:
@@ -183,8 +225,14 @@ def _opened(own: Context, *, simulated: bool, cash: Decimal) -> Iterator[Broker]
 
 
 def status(app: Context) -> StatusView:
-    """The account in short, after walking its whole hash chain."""
-    seen = look_at(app)
+    """The account in short, after walking its whole hash chain.
+
+    While the broker cannot be asked: as the last slot left it, and a notice says so.
+    """
+    try:
+        seen = look_at(app)
+    except (EndpointError, ConfigError) as exc:
+        seen = _remembered(app, exc)
     if seen is None:
         return StatusView(
             schema_version=SCHEMA_VERSION,

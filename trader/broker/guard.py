@@ -19,6 +19,7 @@ from trader.core.errors import EndpointError, RateLimitedError
 
 TIMEOUTS = (3.05, 10.0)  # seconds to connect, and without a byte of the answer
 PATIENCE = 20.0  # seconds that a request may wait for its turn, or be tried again
+NEAR_PATIENCE = 2.0  # the same for a server on this computer that is not there
 PAUSE = 0.5  # seconds before the first repetition, doubled each time
 REPEATED = (429, 500, 502, 503, 504)
 BROKEN = (NoConnectionError, Timeout, ChunkedEncodingError)
@@ -49,8 +50,9 @@ class GuardedAdapter(HTTPAdapter):
         request's turn in time. requests' own errors when there is no answer.
         """
         require_host(request.url or "", self._hosts, ("https", "http"))
-        deadline = self._seconds() + PATIENCE
-        pause = PAUSE
+        begun, pause = self._seconds(), PAUSE
+        deadline = begun + PATIENCE
+        near = urlsplit(request.url or "").hostname in LOOPBACK
         busy: Response | None = None
         while True:
             try:
@@ -64,7 +66,7 @@ class GuardedAdapter(HTTPAdapter):
                 response = super().send(request, timeout=TIMEOUTS, verify=True, proxies={})
                 response.content  # noqa: B018  # a body that breaks off is no answer either
             except BROKEN:
-                if not may_repeat:
+                if not may_repeat or (near and self._seconds() + pause >= begun + NEAR_PATIENCE):
                     raise
             else:
                 self._limit.heard(response.status_code, response.headers)

@@ -97,3 +97,20 @@ def test_an_entry_without_legs_that_waits_says_who_will_place_its_stop(market, t
     assert run.positions == ()
     (notice,) = run.notices
     assert "AAPL: the stop is placed by the first run after the entry is filled" in notice
+
+
+def test_commands_about_the_account_find_its_broker_and_tell_what_is_known_when_it_is_gone(
+    tmp_path,
+):
+    state, port = tmp_path / "state", free_port()
+    with served(tmp_path, SETTINGS, port=port, ledger=state / "ledger.db") as exchange:
+        exchange.control("advance", slots=1)
+        beside(state, port).run_once()
+        exchange.control("advance", slots=1)
+        entered = beside(state, port).run_once()
+        found = opened(state).status()  # neither broker nor address is named
+        assert (found.simulated, found.positions, found.equity) == (False, 1, entered.equity)
+    gone = opened(state).status()
+    assert (gone.positions, gone.equity, gone.cash) == (1, entered.equity, entered.cash)
+    assert "the broker cannot be asked" in gone.notices[0]
+    assert gone.records == found.records
