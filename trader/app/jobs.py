@@ -15,8 +15,8 @@ from trader.app.logs import tell, warn
 from trader.app.metrics import Metrics, Standing
 from trader.app.paper import PaperTrader, RunResult
 from trader.app.venue import paper_keys
-from trader.broker.session import trading_stream
-from trader.broker.streams import TradeUpdates
+from trader.broker.session import bar_stream, trading_stream
+from trader.broker.streams import BarUpdates, TradeUpdates
 from trader.core.canonical import Primitive, to_object
 from trader.core.clock import SystemClock
 from trader.core.decision import Decision
@@ -73,6 +73,7 @@ class PaperWork:
             self._updates = TradeUpdates(
                 lambda: trading_stream(app.config.broker, paper_keys(app)), on_gap=self._missed
             )
+        self._bars = self._bar_stream()
         self._seen = trader.look()
 
     def carry_out(self, job: Job) -> Mapping[str, Any] | None:
@@ -157,6 +158,7 @@ class PaperWork:
         """Whether the broker's stream has said anything, or has missed something, since asked."""
         if self._updates is None:
             return False
+        self._listen_to_bars()
         told, gap = self._updates.poll(), self._gap
         self._gap = False
         self._metrics.stream_open = not self._updates.problem
@@ -168,10 +170,33 @@ class PaperWork:
         tell("stream", text=why)
         self._gap = True
 
+    def _bar_stream(self) -> BarUpdates | None:
+        """The stream of Alpaca's bars, where orders go there and so do decisions look."""
+        if self._trader.simulated or self._trader.prices is None:
+            return None
+        app, symbols = self._app, self._trader.streamed()
+        data = app.config.data
+        return BarUpdates(
+            lambda: bar_stream(
+                paper_keys(app),
+                symbols,
+                feed=data.feed,
+                heartbeat=symbols[0],
+                base_url=data.base_url,
+            ),
+            on_gap=lambda why: tell("bars", text=why),  # prices that are not fresh are asked for
+        )
+
+    def _listen_to_bars(self) -> None:
+        if self._bars is not None and self._trader.prices is not None:
+            lively = self._trader.calendar.session_at(SystemClock().now()) is not None
+            self._trader.prices.hear(self._bars.poll(lively=lively))
+
     def close(self) -> None:
-        """Let go of the broker's stream."""
-        if self._updates is not None:
-            self._updates.close()
+        """Let go of the broker's streams."""
+        for stream in (self._updates, self._bars):
+            if stream is not None:
+                stream.close()
 
     def _measure(self, found: RunResult) -> None:
         """Keep what is told of the account."""

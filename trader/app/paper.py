@@ -42,9 +42,10 @@ from trader.pipeline.records import SlotRecord
 from trader.pipeline.slots import Slot, newest_slot, next_slot
 
 if TYPE_CHECKING:
-    from trader.app.venue import Venue
+    from trader.app.venue import LatestPrices, Venue
 
 SCHEMA_VERSION = 1
+MOST_STREAMED = 30  # symbols of one connection on Alpaca's free plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +85,20 @@ class PaperTrader:
     """One opened paper account; whoever made it holds the lock of the state folder.
 
     simulated  the embedded market, whose time is moved by its slots; else the broker's time
+    prices     what the stream of bars is told to, where there is one
     """
 
     def __init__(
-        self, app: Context, *, account: Account, debaters: Debaters, approvals: Approvals
+        self,
+        app: Context,
+        *,
+        account: Account,
+        debaters: Debaters,
+        approvals: Approvals,
+        prices: LatestPrices | None = None,
     ) -> None:
         self._app, self._debaters, self.approvals = app, debaters, approvals
-        self.account, self.ledger = account, account.ledger
+        self.account, self.ledger, self.prices = account, account.ledger, prices
         self.simulated = account.exchange is not None
 
     @property
@@ -102,6 +110,10 @@ class PaperTrader:
     def timeframe(self) -> Timeframe:
         """Length of a bar."""
         return self._app.timeframe
+
+    def streamed(self) -> tuple[str, ...]:
+        """Symbols whose bars are worth listening to, as many as one connection may have."""
+        return self._app.symbols()[:MOST_STREAMED]
 
     def now(self) -> datetime:
         """Market time, UTC."""
@@ -325,9 +337,15 @@ def paper_trader(
                 broker=venue.broker,
                 controls=venue.controls,
                 now=venue.now,
-                latest_price=venue.latest_price,
+                latest_price=venue.prices,
             )
-        yield PaperTrader(app, account=account, debaters=debaters, approvals=approvals)
+        yield PaperTrader(
+            app,
+            account=account,
+            debaters=debaters,
+            approvals=approvals,
+            prices=venue.prices if venue is not None else None,
+        )
         if exchange is not None:
             exchange.close()
     finally:

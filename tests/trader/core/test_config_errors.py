@@ -195,7 +195,8 @@ def test_a_byte_order_mark_does_not_shift_positions(problems):
 
 def test_unknown_settings_without_a_likely_meaning_are_answered_with_what_is_known(problems):
     assert problems("market:\n  zzz: 1\n") == [
-        "config.yaml:2:3: market.zzz: unknown setting; known here: start, seed, partial_fills, volume_share"
+        "config.yaml:2:3: market.zzz: unknown setting; "
+        "known here: start, seed, partial_fills, volume_share"
     ]
     assert problems("strategies: {parameters: {buy_and_hold: {sma_window: 3}}}\n") == [
         "config.yaml:1:42: strategies.parameters.buy_and_hold.sma_window: unknown setting here, "
