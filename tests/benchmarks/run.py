@@ -115,6 +115,49 @@ def debates_per_second() -> dict[str, float]:
     }
 
 
+def order_path() -> dict[str, float]:
+    """Orders sent, looked up and canceled a second through alpaca-py and the embedded exchange.
+
+    The exchange keeps its books on disk and makes every change durable, as in a paper run.
+    """
+    from decimal import Decimal
+
+    from trader.app import open_app
+    from trader.app.assembly import embedded_broker, embedded_exchange
+    from trader.core.trading import OrderIntent, OrderType, Side, TimeInForce
+
+    app, orders = open_app(environ={}), 300
+    session = app.calendar.at_or_after(app.config.market.start)
+    with tempfile.TemporaryDirectory() as folder:
+        exchange = embedded_exchange(
+            app.config,
+            data=app.data,
+            calendar=app.calendar,
+            start=app.calendar.close(session),
+            cash=Decimal(100_000),
+            database=Path(folder) / "exchange.db",
+        )
+        broker = embedded_broker(exchange)
+        began = time.perf_counter()
+        for number in range(orders):
+            sent = broker.submit(
+                OrderIntent(
+                    client_order_id=f"benchmark-{number}",
+                    symbol="AAPL",
+                    side=Side.BUY,
+                    quantity=Decimal(1),
+                    order_type=OrderType.LIMIT,
+                    time_in_force=TimeInForce.GTC,
+                    limit_price=Decimal(100),
+                )
+            )
+            broker.order(sent.client_order_id)
+            broker.cancel(sent.order_id)
+        seconds = time.perf_counter() - began
+        exchange.close()
+    return {"round_trips_per_s": orders / seconds, "at_least_per_s": 200.0}
+
+
 def main() -> None:
     """Measure everything and print one JSON object."""
     load = os.getloadavg()[0]
@@ -125,6 +168,7 @@ def main() -> None:
         "help": help_ratio(),
         "backtest": backtest_seconds(),
         "debates": debates_per_second(),
+        "orders": order_path(),
     }
     print(json.dumps(body, indent=2))  # noqa: T201
 

@@ -76,21 +76,23 @@ def serve(
         database=database,
         tell=output.notice,
     ) as served:
-        if shared.as_json:
-            output.show_json(served.as_json())
-        else:
-            pace = f"{served.speed:g} market seconds a second" if served.speed else "stands still"
-            output.lines(
-                f"REST           {served.rest}",
-                f"trade updates  {served.trade_updates}",
-                *(f"bars {name:<9} {url}" for name, url in served.market_data.items()),
-                f"control        {served.control}",
-                f"market         {served.source}, {served.market_time:%Y-%m-%d %H:%M} UTC, {pace}",
-                f"state          {served.database}",
-                *served.lines_for_alpaca(),
-            )
-        sys.stdout.flush()  # whoever started it waits for the addresses
         try:
+            if shared.as_json:
+                output.show_json(served.as_json())
+            else:
+                pace = (
+                    f"{served.speed:g} market seconds a second" if served.speed else "stands still"
+                )
+                output.lines(
+                    f"REST           {served.rest}",
+                    f"trade updates  {served.trade_updates}",
+                    *(f"bars {name:<9} {url}" for name, url in served.market_data.items()),
+                    f"control        {served.control}",
+                    f"market         {served.source}, {served.market_time:%Y-%m-%d %H:%M} UTC, {pace}",
+                    f"state          {served.database}",
+                    *served.lines_for_alpaca(),
+                )
+            sys.stdout.flush()  # whoever started it waits for the addresses
             served.wait()
         except KeyboardInterrupt:
             output.notice(f"stopped; the market is kept in {served.database}")

@@ -338,6 +338,7 @@ class OrderJournal(AccountJournal):
             if order_id is not None and order_id not in self._intent_of:
                 self._meaning[order_id] = Meaning(journaled.trade_id, reason, order_type)
                 self._intent_of[order_id] = key
+                self.strangers.discard(order_id)  # one that took the place of ours
                 self._order_ids.setdefault(journaled.trade_id, []).append(order_id)
 
     def _know_fill(self, booked: BookedFill) -> None:

@@ -85,7 +85,8 @@ class Reconciler:
                 self._tracker.pause()  # what the broker tells of one moment may come in parts
             portfolio = self._broker.portfolio()
             trees = self._tracker.open_trees(portfolio.as_of)
-            self._tracker.import_strangers(trees)
+            if not self._tracker.waits_for:
+                self._tracker.import_strangers(trees)
             if full or number:
                 self._book_activities()
             held = {position.symbol: position.quantity for position in portfolio.positions}

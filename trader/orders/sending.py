@@ -284,6 +284,9 @@ class Sender:
             if not buys:
                 raise
         self.cancel(buys)
+        taken = self._tracker.look_up(intent.client_order_id)  # although the broker said no
+        if taken is not None and not taken.status.is_final:
+            return taken
         again = replace(intent, client_order_id=self.next_id(trade, purpose))
         return self.submit(replace(journaled, intent=again))
 

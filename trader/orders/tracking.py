@@ -103,9 +103,9 @@ class Tracker:
     def _was_taken_over(self, fill: Fill) -> bool:
         """Whether a fill of a stranger is in the numbers that were taken over from the broker."""
         adjusted_at = self._journal.adjusted_at
-        if adjusted_at is None or self._journal.meaning(fill) is not None:
+        if adjusted_at is None or fill.filled_at > adjusted_at:
             return False
-        return fill.filled_at <= adjusted_at
+        return self._journal.meaning(fill) is None or fill.order_id in self._journal.strangers
 
     def look_up(self, client_order_id: str) -> Order | None:
         """The order of an intent as the broker has it now, taken in; None where it has none."""

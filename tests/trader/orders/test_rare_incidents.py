@@ -100,6 +100,17 @@ def test_an_entry_in_the_way_that_is_canceled_by_now_makes_the_sale_worth_anothe
     assert orders.leave(trade, live, NOW).quantity == 10
 
 
+def test_a_sale_that_was_taken_though_the_broker_said_no_is_not_sent_twice():
+    broker = FakeBroker()
+    orders, trade = bought(broker)
+    enter(orders, OTHER, OTHER_TRADE)
+    live = orders.open_orders()
+    broker.faults = ["refuse_but_take"]
+    assert orders.leave(trade, live, NOW).client_order_id == broker.sent[-1].client_order_id
+    assert [one.side for one in broker.sent].count(Side.SELL) == 1
+    assert broker.open_sales("AAPL") == 10
+
+
 def test_a_lost_sale_is_not_sent_again_while_a_stop_waits_for_the_same_shares():
     broker = FakeBroker()
     orders, stem = coin(broker)
@@ -175,6 +186,21 @@ def test_a_sale_of_an_order_that_cannot_be_seen_waits_and_freezes_nothing():
     assert orders.journal.book.trades[TRADE].open_quantity == 6
 
 
+def test_what_was_taken_for_a_strangers_order_becomes_ours_once_it_is_known_to_follow_ours():
+    broker, ledger = FakeBroker(), Ledger(None)
+    orders, _ = bought(broker, ledger)
+    new = broker.replace_leg(broker.stop_of(KEY))
+    broker._unseen[KEY] = 30
+    orders.watch(NOW)
+    broker._unseen.clear()
+    orders.watch(NOW)
+    broker.trade(new, price="96")
+    orders.watch(NOW)
+    for one in (orders, manager(broker, ledger)):
+        assert not one.journal.book.open_trades()
+        assert one.journal.book.trades[TRADE].exit_reason == "stop"
+
+
 def test_shares_that_one_stop_holds_too_many_of_are_freed_for_the_stop_that_needs_them():
     broker = FakeBroker()
     orders, trade = bought(broker)
@@ -193,20 +219,7 @@ def test_a_sale_at_market_that_would_sell_more_than_is_left_is_taken_back():
     broker = FakeBroker()
     orders, trade = bought(broker)
     sold = orders.leave(trade, orders.open_orders(), NOW)
-    broker.by_hand("AAPL", Side.SELL, "0")
-    broker.end(broker.stop_of(KEY))
-    broker.held["AAPL"] -= 4
-    broker.cash += 400
-    broker.told.append(
-        replace(
-            broker.told[-1],
-            execution_id="by a person",
-            order_id="o99",
-            client_order_id="a person's",
-            side=Side.SELL,
-            quantity=Decimal(4),
-        )
-    )
+    broker.by_hand("AAPL", Side.SELL, "4")
     orders.watch(NOW)
     assert broker.book[sold.order_id].status is OrderStatus.CANCELED
     assert trade.open_quantity == broker.guarded("AAPL") == broker.open_sales("AAPL") == 6
