@@ -80,15 +80,15 @@ def serve(
             if shared.as_json:
                 output.show_json(served.as_json())
             else:
-                pace = (
-                    f"{served.speed:g} market seconds a second" if served.speed else "stands still"
-                )
+                speed = served.speed
+                pace = f"{speed:g} market seconds a second" if speed else "stands still"
+                now = f"{served.market_time:%Y-%m-%d %H:%M} UTC"
                 output.lines(
                     f"REST           {served.rest}",
                     f"trade updates  {served.trade_updates}",
                     *(f"bars {name:<9} {url}" for name, url in served.market_data.items()),
                     f"control        {served.control}",
-                    f"market         {served.source}, {served.market_time:%Y-%m-%d %H:%M} UTC, {pace}",
+                    f"market         {served.source}, {now}, {pace}",
                     f"state          {served.database}",
                     *served.lines_for_alpaca(),
                 )
