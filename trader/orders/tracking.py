@@ -175,7 +175,7 @@ class Tracker:
         trees = self._broker.orders()
         self.collect_fills()
         self.take_in(trees, at)
-        shown = {self._journal.intent_of(tree) for tree in trees}
+        shown = {tree.client_order_id for tree in trees}  # a follower alone tells of itself only
         absent = [self.find(key) for key in self._journal.unsettled() if key not in shown]
         return (*trees, *(tree for tree in absent if tree is not None and flat([tree])))
 

@@ -48,6 +48,21 @@ def test_what_took_the_place_of_a_stop_and_is_shown_beside_it_belongs_to_the_sam
     assert broker.guarded("AAPL") == trade.open_quantity == 10
 
 
+def test_what_an_order_filled_before_another_took_its_place_is_booked_while_that_one_lives():
+    broker, ledger = FakeBroker(), Ledger(None)
+    orders, stem = coin(broker, ledger)
+    orders.watch(NOW)
+    stop = broker.id_of(f"{stem}-p1")
+    broker.hidden = {broker.trade(stop, "0.1", "96").execution_id}
+    new = broker.replace_leg(stop)
+    broker._set(new, quantity=Decimal("0.15"), filled_quantity=Decimal(0))
+    orders.journal.write_replacement(stop, new)  # and there the process died
+    again = manager(broker, ledger)
+    assert again.watch(NOW).compared.problem == ""
+    assert again.journal.book.trades[TRADE].open_quantity == Decimal("0.15")
+    assert broker.guarded("BTC/USD") == Decimal("0.15")
+
+
 def test_a_stop_that_the_list_does_not_show_yet_is_neither_placed_again_nor_left_behind():
     broker = FakeBroker()
     orders, stem = coin(broker)
