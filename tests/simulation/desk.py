@@ -233,9 +233,8 @@ class ManagedDesk:
         for trade in orders.journal.book.open_trades():
             if trade.trade_id not in leaving or exit_waits(orders.journal, trade, compared.live):
                 continue
-            most = compared.holdings.get(trade.trade_id)
             try:
-                orders.leave(trade, compared.live, as_of, most=most)
+                orders.leave(trade, compared.live, as_of)
             except (OrderRefusedError, EndpointError):
                 problems = True
         if problems:

@@ -61,7 +61,7 @@ class OrderManager:
         self._sender = Sender(broker, journal, self._tracker)
         self._protection = Protection(journal, self._sender)
         self._reconciler = Reconciler(broker, journal, self._tracker, self._sender, controls)
-        self._holdings: Mapping[str, Decimal] = {}  # of the newest comparison
+        self._lacking: Mapping[str, Decimal] = {}  # of the newest comparison
 
     @property
     def problem(self) -> str:
@@ -138,7 +138,7 @@ class OrderManager:
     def reconcile(self, as_of: datetime, *, full: bool = False) -> Comparison:
         """Compare with the broker; see Reconciler.compare."""
         compared = self._reconciler.compare(as_of, full=full)
-        self._holdings = compared.holdings
+        self._lacking = compared.lacking
         return compared
 
     def protect(self, compared: Comparison, as_of: datetime) -> Protected:
@@ -147,15 +147,15 @@ class OrderManager:
         return self._protection.protect(
             compared.live,
             prices=prices,
-            holdings=compared.holdings,
+            lacking=compared.lacking,
             surplus=compared.surplus,
             as_of=as_of,
         )
 
     def guard(self, trade: Trade, as_of: datetime) -> None:
         """Give one trade its stop, or an exit, without a comparison; raises as `send`."""
-        held = self._holdings.get(trade.trade_id)
-        self._protection.guard(trade, held=held, as_of=as_of)
+        lacking = self._lacking.get(trade.trade_id, Decimal(0))
+        self._protection.guard(trade, lacking=lacking, as_of=as_of)
 
     def watch(self, as_of: datetime) -> Watched:
         """Between two slots: compare in full, then look after every stop.
@@ -220,7 +220,7 @@ class OrderManager:
             key = item.intent.client_order_id
             if item.purpose != "entry" or symbol not in (None, item.intent.symbol):
                 continue
-            if self._tracker.look_up(key) is None:  # should it appear after all, it is canceled
+            if self._tracker.find(key) is None:  # should it appear after all, it is canceled
                 self.journal.write_refusal(key, CALLED_OFF)
                 doubtful.append(key)
         entries = [
@@ -250,16 +250,16 @@ class OrderManager:
         as_of: datetime,
         *,
         purpose: Purpose = "exit",
-        most: Decimal | None = None,
         reason: str = "",
     ) -> Order | None:
         """Cancel what waits for a trade, then sell its shares at the next open; see Sender.sell.
 
-        most  None: as many as the newest comparison has left it
+        Shares that the newest comparison found lacking at the broker are not sold.
         """
-        if most is None:
-            most = self._holdings.get(trade.trade_id)
-        return self._sender.sell(trade, live, as_of, purpose=purpose, most=most, reason=reason)
+        lacking = self._lacking.get(trade.trade_id, Decimal(0))
+        return self._sender.sell(
+            trade, live, as_of, purpose=purpose, lacking=lacking, reason=reason
+        )
 
     def close(self, symbol: str | None, reason: str, as_of: datetime) -> tuple[Closing, ...]:
         """A person's wish: no entry of a symbol (None: of all) stays, and what is held is sold.

@@ -33,21 +33,25 @@ MOST_OFF = Decimal("0.005")  # a stop further from its due price than this was l
 class Protected:
     """What a look after every trade's stop has done.
 
-    placed       trades that got a stop
-    orphans      client ids of sell orders canceled, since their trade has no shares any more
-    emergencies  trades sold at market because no stop could stand -> why
-    naked        trades that have neither -> why; the next look tries again
+    placed        trades that got a stop
+    orphans       client ids of sell orders canceled, since their trade has no shares any more
+    emergencies   trades sold at market because no stop could stand -> why
+    naked         trades that have neither -> why; the next look tries again
+    looked_again  whether orders were read anew: those read before may be too old to act on
     """
 
     placed: list[str] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
     emergencies: dict[str, str] = field(default_factory=dict)
     naked: dict[str, str] = field(default_factory=dict)
+    looked_again: bool = False
 
     @property
     def changed(self) -> bool:
-        """Whether orders have changed, or should have."""
-        return bool(self.placed or self.orphans or self.emergencies or self.naked)
+        """Whether orders have changed, or should have, or are better known."""
+        return bool(
+            self.looked_again or self.placed or self.orphans or self.emergencies or self.naked
+        )
 
 
 def unprotected(journal: OrderJournal, live: Sequence[Order]) -> tuple[tuple[Trade, Decimal], ...]:
@@ -90,7 +94,7 @@ class Protection:
         live: Sequence[Order],
         *,
         prices: Mapping[str, Decimal],
-        holdings: Mapping[str, Decimal],
+        lacking: Mapping[str, Decimal],
         surplus: Mapping[str, Decimal],
         as_of: datetime,
     ) -> Protected:
@@ -98,47 +102,47 @@ class Protection:
 
         live      orders still open at the broker, legs included, flat
         prices    newest price of each symbol held, USD
-        holdings  trade -> shares the broker still has of it, where those are fewer than the book's
+        lacking   trade -> shares of it in the book that the broker does not have
         surplus   symbol -> shares the broker has beyond the book's, as in a split not told yet
         """
         done = Protected()
         with suppress(EndpointError):  # the next look tries again
             live = self._end_orphans(done, live)
-        for trade in self._too_much_first(live, holdings):
+        for trade in self._too_much_first(live, lacking):
             stop, _ = self._journal.levels(trade.trade_id)
             if stop is None:
                 continue  # shares that are not ours to sell
-            held = holdings.get(trade.trade_id)
+            gone = lacking.get(trade.trade_id, Decimal(0))
             price, more = prices.get(trade.symbol), surplus.get(trade.symbol, Decimal(0))
             try:
-                if self._is_sound(trade, stop, live, held=held, price=price, more=more):
+                if self._is_sound(trade, stop, live, gone=gone, price=price, more=more):
                     continue
-                self._mend(done, trade, stop, held=held, price=price, more=more, as_of=as_of)
+                self._mend(done, trade, stop, gone=gone, price=price, more=more, as_of=as_of)
             except (OrderRefusedError, EndpointError) as exc:
                 done.naked[trade.trade_id] = str(exc)
         return done
 
     def _too_much_first(
-        self, live: Sequence[Order], holdings: Mapping[str, Decimal]
+        self, live: Sequence[Order], lacking: Mapping[str, Decimal]
     ) -> Sequence[Trade]:
         """Open trades, before all others those whose stops hold shares that another one's needs."""
 
         def has_room(trade: Trade) -> bool:
-            held = holdings.get(trade.trade_id, trade.open_quantity)
+            held = trade.open_quantity - lacking.get(trade.trade_id, Decimal(0))
             return _covered(_guards(self._journal, trade, live)) <= held
 
         trades = self._journal.book.open_trades()
         return sorted(trades, key=has_room) if len(trades) > 1 else trades
 
-    def guard(self, trade: Trade, *, held: Decimal | None, as_of: datetime) -> None:
-        """Mend one trade alone. held: shares the broker has of it, None: as many as the book.
+    def guard(self, trade: Trade, *, lacking: Decimal, as_of: datetime) -> None:
+        """Mend one trade alone. lacking: shares of it that the broker does not have.
 
         Raises OrderRefusedError and EndpointError where it could not be done.
         """
         stop, _ = self._journal.levels(trade.trade_id)
         if stop is not None:
             self._mend(
-                Protected(), trade, stop, held=held, price=None, more=Decimal(0), as_of=as_of
+                Protected(), trade, stop, gone=lacking, price=None, more=Decimal(0), as_of=as_of
             )
 
     def _end_orphans(self, done: Protected, live: Sequence[Order]) -> Sequence[Order]:
@@ -165,12 +169,12 @@ class Protection:
         stop: Decimal,
         live: Sequence[Order],
         *,
-        held: Decimal | None,
+        gone: Decimal,
         price: Decimal | None,
         more: Decimal,
     ) -> bool:
         guards = _guards(self._journal, trade, live)
-        quantity = trade.open_quantity if held is None else held
+        quantity = trade.open_quantity - gone
         enough = quantity <= _covered(guards) <= quantity + more
         return enough and not self._any_stale(trade, stop, guards, price)
 
@@ -188,30 +192,26 @@ class Protection:
         trade: Trade,
         stop: Decimal,
         *,
-        held: Decimal | None,
+        gone: Decimal,
         price: Decimal | None,
         more: Decimal,
         as_of: datetime,
     ) -> None:
         journal, sender = self._journal, self._sender
-        for item in journal.unresolved():
-            if item.trade_id == trade.trade_id and item.purpose != "entry":
-                raise EndpointError(
-                    f"{trade.symbol}: whether order {item.intent.client_order_id} arrived is not "
-                    "known yet"
-                )
-        mine = set(journal.order_ids(trade.trade_id))
         live = sender.open_orders()  # what is canceled must not be what has just been filled
+        done.looked_again = True
+        sender.require_known(trade)
+        mine = set(journal.order_ids(trade.trade_id))
         rest = [one for one in live if one.order_id in mine and one.side is Side.BUY]
         if rest:  # its legs arm only once it is filled to its end
             sender.cancel(rest)
             live = sender.open_orders()
         if not trade.is_open or self._is_sound(
-            trade, stop, live, held=held, price=price, more=more
+            trade, stop, live, gone=gone, price=price, more=more
         ):
             return
         guards = _guards(journal, trade, live)
-        quantity = trade.open_quantity if held is None else held
+        quantity = trade.open_quantity - gone
         bad = _covered(guards) > quantity + more or self._any_stale(trade, stop, guards, price)
         # what goes: stops when one of them is wrong, and targets, which hold the shares that the
         # stop needs; a sale at market stays, unless it would sell more than is left
@@ -227,8 +227,7 @@ class Protection:
             if not trade.is_open:
                 return
             live = sender.open_orders()
-        quantity = trade.open_quantity if held is None else min(held, trade.open_quantity)
-        missing = quantity - _covered(_guards(journal, trade, live))
+        missing = trade.open_quantity - gone - _covered(_guards(journal, trade, live))
         if missing <= 0:
             return
         reason = ""
@@ -242,12 +241,12 @@ class Protection:
             except OrderRefusedError as exc:
                 reason = str(exc)
                 live = sender.open_orders()  # the broker may have taken what it said no to
-                if self._is_sound(trade, stop, live, held=held, price=price, more=more):
+                if self._is_sound(trade, stop, live, gone=gone, price=price, more=more):
                     done.placed.append(trade.trade_id)
                     return
         if reason:
             done.emergencies[trade.trade_id] = reason
-            sender.sell(trade, live, as_of, purpose="emergency", most=held, reason=reason)
+            sender.sell(trade, live, as_of, purpose="emergency", lacking=gone, reason=reason)
 
 
 def stop_order(client_order_id: str, symbol: str, quantity: Decimal, stop: Decimal) -> OrderIntent:

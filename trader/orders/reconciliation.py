@@ -30,7 +30,7 @@ class Comparison:
     live      orders open at the broker, legs included, flat
     resolved  client order ids of intents whose outcome was settled
     problem   why nothing may be bought; empty when something may
-    holdings  trade -> shares the broker has of it, where those are fewer than the book's
+    lacking   trade -> shares of it in the book that the broker does not have
     surplus   symbol -> shares the broker has beyond the book's
     news      what the comparison changed or found, as recorded; None when that is nothing
     """
@@ -39,7 +39,7 @@ class Comparison:
     live: tuple[Order, ...]
     resolved: tuple[str, ...]
     problem: str
-    holdings: Mapping[str, Decimal]
+    lacking: Mapping[str, Decimal]
     surplus: Mapping[str, Decimal]
     news: Reconciliation | None
 
@@ -106,7 +106,7 @@ class Reconciler:
             live=flat(trees),
             resolved=tuple(dict.fromkeys((*news.resolved, *resolved))),
             problem=self.problem,
-            holdings=self._holdings(differences),
+            lacking=self._lacking(differences),
             surplus={
                 symbol: theirs - ours
                 for symbol, (theirs, ours) in differences.items()
@@ -222,8 +222,8 @@ class Reconciler:
             return disagreement(differences)
         return f"the broker has blocked the account: {self._blocked}" if self._blocked else ""
 
-    def _holdings(self, differences: Differences) -> dict[str, Decimal]:
-        """The broker's shares dealt out to the trades of a symbol, the oldest of ours first."""
+    def _lacking(self, differences: Differences) -> dict[str, Decimal]:
+        """What is left over when the broker's shares are dealt out, to the oldest of ours first."""
         found: dict[str, Decimal] = {}
         for symbol, (theirs, ours) in differences.items():
             if symbol == CASH or theirs >= ours:
@@ -231,8 +231,10 @@ class Reconciler:
             left = max(theirs, Decimal(0))
             trades = self._journal.book.open_trades(symbol)
             for trade in sorted(trades, key=lambda one: one.is_imported):
-                found[trade.trade_id] = min(left, trade.open_quantity)
-                left -= found[trade.trade_id]
+                dealt = min(left, trade.open_quantity)
+                left -= dealt
+                if dealt < trade.open_quantity:
+                    found[trade.trade_id] = trade.open_quantity - dealt
         return found
 
     def _record(self, news: News, differences: Differences, at: datetime) -> Reconciliation | None:

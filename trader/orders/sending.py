@@ -21,7 +21,7 @@ from trader.core.trading import (
     TimeInForce,
 )
 from trader.ledger.book import Trade
-from trader.orders.entries import SALES, JournaledIntent, Purpose
+from trader.orders.entries import JournaledIntent, Purpose
 from trader.orders.journal import STOPS, OrderJournal
 from trader.orders.tracking import LOOKUPS, Tracker, flat
 
@@ -205,7 +205,7 @@ class Sender:
         as_of: datetime,
         *,
         purpose: Purpose,
-        most: Decimal | None = None,
+        lacking: Decimal = Decimal(0),
         reason: str = "",
     ) -> Order | None:
         """Cancel what waits for a trade and sell the shares it still has, at market.
@@ -213,21 +213,16 @@ class Sender:
         Returns None when nothing is left to sell. Raises EndpointError when the outcome of an
         earlier sale is in doubt or a canceled order stays open, and as `send` does.
 
-        live    orders still open at the broker, legs included, flat
-        most    shares the broker has of it, where those are fewer than the book's
-        reason  for the record
+        live     orders still open at the broker, legs included, flat
+        lacking  shares of it in the book that the broker does not have
+        reason   for the record
         """
         journal = self._journal
-        for item in journal.unresolved():
-            if item.trade_id == trade.trade_id and item.purpose in SALES:
-                raise EndpointError(
-                    f"{trade.symbol}: whether the sale {item.intent.client_order_id} arrived is "
-                    "not known yet"
-                )
+        self.require_known(trade, but="protection")
         stops = self._doubtful_stops(trade)
         mine = set(journal.order_ids(trade.trade_id))
         self.cancel([*stops, *(order for order in live if order.order_id in mine)])
-        quantity = trade.open_quantity if most is None else min(most, trade.open_quantity)
+        quantity = trade.open_quantity - lacking
         if quantity <= 0:
             return None
         intent = OrderIntent(
@@ -239,6 +234,20 @@ class Sender:
             time_in_force=TimeInForce.GTC if is_crypto(trade.symbol) else TimeInForce.DAY,
         )
         return self.place_sale(intent, trade, live, as_of, purpose=purpose, reason=reason)
+
+    def require_known(self, trade: Trade, *, but: Purpose | None = None) -> None:
+        """Raise EndpointError while an order that sells shares of a trade is in doubt.
+
+        The legs of its entry do so too.
+        but  orders of this purpose may be
+        """
+        for item in self._journal.unresolved():
+            sells = item.purpose != "entry" or item.intent.order_class is not OrderClass.SIMPLE
+            if item.trade_id == trade.trade_id and item.purpose != but and sells:
+                raise EndpointError(
+                    f"{trade.symbol}: whether order {item.intent.client_order_id} arrived is not "
+                    "known yet"
+                )
 
     def _doubtful_stops(self, trade: Trade) -> list[Order]:
         """Stops of a trade that were in doubt and are open; one that is not found is called off."""

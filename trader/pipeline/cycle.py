@@ -108,7 +108,7 @@ class Cycle:
             raise
         portfolio, live, looked_after = compared.portfolio, compared.live, [protected]
         bars, closes, refused = self._bars(slot)
-        exits = self._exits.leave(slot, bars, live, compared.holdings)
+        exits = self._exits.leave(slot, bars, live)
         if any(leave.problem for leave in exits):  # its legs are canceled and its sale is not there
             compared = replace(compared, live=self._orders.open_orders())
             looked_after.append(self._orders.protect(compared, slot.as_of))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from decimal import Decimal
 
 import numpy as np
 
@@ -34,17 +33,11 @@ class Exits:
         slot: Slot,
         bars: Mapping[str, BarSeries],
         live: Sequence[Order],
-        holdings: Mapping[str, Decimal],
     ) -> tuple[Exit, ...]:
-        """Every exit that is due.
-
-        live      orders open at the broker, legs included, flat
-        holdings  trade -> shares the broker has of it, where those are fewer than the book's
-        """
+        """Every exit that is due. live: orders open at the broker, legs included, flat."""
         found = []
         for trade in self._orders.journal.book.open_trades():
-            most = holdings.get(trade.trade_id)
-            due = self._leave(trade, slot, bars, live, most)
+            due = self._leave(trade, slot, bars, live)
             found += [due] if due else []
         return tuple(found)
 
@@ -56,7 +49,7 @@ class Exits:
         """
         for trade in self._orders.journal.book.open_trades():
             with suppress(EndpointError, OrderRefusedError):
-                due = self._leave(trade, slot, bars, self._orders.orders_of(trade), None)
+                due = self._leave(trade, slot, bars, self._orders.orders_of(trade))
                 if due is not None and due.problem:
                     self._orders.guard(trade, slot.as_of)
 
@@ -66,7 +59,6 @@ class Exits:
         slot: Slot,
         bars: Mapping[str, BarSeries],
         live: Sequence[Order],
-        most: Decimal | None,
     ) -> Exit | None:
         series = bars.get(trade.symbol)
         strategy = self._candidates.known.get(strategy_of(trade.trade_id))
@@ -90,7 +82,7 @@ class Exits:
         key, problem = (sent[-1], "") if waits else ("", "")
         if not waits:
             try:
-                sold = self._orders.leave(trade, live, slot.as_of, purpose=purpose, most=most)
+                sold = self._orders.leave(trade, live, slot.as_of, purpose=purpose)
                 if sold is None:  # an order of the trade was filled while it was canceled
                     return None
                 key = sold.client_order_id

@@ -91,6 +91,27 @@ def test_a_stop_in_doubt_does_not_survive_the_sale_of_its_shares(fault, arrived)
     assert broker.open_sales("BTC/USD") == Decimal("0.25")
 
 
+def test_shares_are_not_sold_while_an_entry_whose_legs_may_sell_them_cannot_be_seen():
+    broker, ledger = FakeBroker(faults=["lose_answer"]), Ledger(None)
+    orders = manager(broker, ledger)
+    orders.reconcile(NOW)
+    with pytest.raises(EndpointError):
+        enter(orders)
+    broker.trade(broker.id_of(KEY))
+    broker._unseen[KEY] = 60
+    orders.collect_fills()  # the fill has the client id of the entry
+    trade = orders.journal.book.trades[TRADE]
+    with pytest.raises(EndpointError, match="not known yet"):
+        orders.leave(trade, (), NOW)
+    assert broker.calls.count("submit") == 1
+    broker._unseen[KEY] = 2
+    compared = orders.reconcile(NOW)
+    protected = orders.protect(replace(compared, live=()), NOW)  # as if it were seen only now
+    assert protected.changed, "whoever goes on reads the orders again"
+    assert orders.leave(trade, orders.open_orders(), NOW).quantity == 10
+    assert broker.open_sales("AAPL") == 10
+
+
 def test_a_stop_that_arrives_when_its_trade_is_over_is_canceled():
     broker, ledger = FakeBroker(), Ledger(None)
     orders, _ = bought(broker, ledger)
@@ -261,6 +282,28 @@ def test_a_person_who_closes_sells_no_more_than_the_broker_has():
     (closing,) = orders.close("AAPL", "enough", LATER)
     assert closing.problem == ""
     assert broker.sent[-1].quantity == 6
+
+
+def test_what_a_stop_sells_while_it_is_canceled_is_not_sold_again_though_the_numbers_differ():
+    broker = FakeBroker()
+    orders, trade = bought(broker)
+    broker.held["AAPL"] -= 4  # nobody knows how
+    orders.watch(NOW)
+    live = orders.open_orders()
+    broker.trade(broker.id_of(f"{STEM}-p1"), 2, "96")
+    assert orders.leave(trade, live, NOW).quantity == broker.held["AAPL"] == 4
+
+
+def test_an_entry_in_doubt_that_shows_late_is_not_called_off():
+    broker = FakeBroker(faults=["lose_answer"])
+    orders = manager(broker)
+    orders.reconcile(NOW)
+    with pytest.raises(EndpointError):
+        enter(orders)
+    broker.hidden = {broker.trade(broker.id_of(KEY)).execution_id}
+    broker._unseen[KEY] = 2
+    assert orders.cancel_entries() == ()
+    assert orders.journal.book.quantities == {"AAPL": Decimal(10)}
 
 
 def test_a_refused_sale_with_nothing_in_its_way_is_not_repeated():

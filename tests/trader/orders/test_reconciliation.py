@@ -312,7 +312,7 @@ def test_a_lasting_difference_freezes_trading_until_a_person_takes_the_brokers_n
     assert "the broker holds 6 AAPL, the ledger 10" in watched.compared.problem
     assert controls.frozen == watched.compared.problem
     assert controls.blocked("MSFT")
-    assert watched.compared.holdings == {TRADE: Decimal(6)}
+    assert watched.compared.lacking == {TRADE: Decimal(4)}
     orders.watch(NOW)
     assert len([*ledger.records("reconciliation")]) == 1, "the same difference is told once"
     assert len([*ledger.records("control")]) == 1
