@@ -1,0 +1,112 @@
+"""Grids of numbers: `fast=5:50,slow=20:200:5` as axes, and every set in them by its number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.kernels.runs import Array
+from strategies.names import unknown
+from trader.core.errors import UsageError
+
+MOST_VALUES = 1_000_000  # of one axis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Every combination of the values of some axes.
+
+    names   of the axes, in the order they were written
+    values  one array for each axis, ascending
+    Set number n is the n-th combination; the last axis runs fastest.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[Array, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis has."""
+        return tuple(int(axis.size) for axis in self.values)
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def columns(self, start: int, stop: int) -> dict[str, Array]:
+        """The sets start..stop-1 as one array [stop - start] of each axis."""
+        places = self.places(start, stop)
+        return {
+            name: axis[place]
+            for name, axis, place in zip(self.names, self.values, places, strict=True)
+        }
+
+    def places(self, start: int, stop: int) -> tuple[NDArray[np.int64], ...]:
+        """The sets start..stop-1 as positions on each axis, one array [stop - start] an axis."""
+        numbers = np.arange(start, stop, dtype=np.int64)
+        return tuple(place.astype(np.int64) for place in np.unravel_index(numbers, self.shape))
+
+    def numbers(self, number: int) -> dict[str, float]:
+        """The numbers of set `number`; IndexError where there is none."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"set {number} of {len(self)}")
+        places = np.unravel_index(number, self.shape)
+        return {
+            name: float(axis[place])
+            for name, axis, place in zip(self.names, self.values, places, strict=True)
+        }
+
+
+def parse_grid(text: str, known: Mapping[str, float]) -> Grid:
+    """The grid that is written as `name=lo:hi[:step],name=value`.
+
+    known  parameters that may be swept -> their defaults; one whose default is a whole number takes
+           whole numbers only
+    raises UsageError for an unknown name (did you mean), a name given twice, a range without values
+           and anything that is not a number
+    """
+    names: list[str] = []
+    values: list[Array] = []
+    for part in text.split(","):
+        name, equals, written = (piece.strip() for piece in part.partition("="))
+        if not equals or not name or not written:
+            raise UsageError(f"--grid {part.strip()!r}: write name=low:high[:step], e.g. fast=5:50")
+        if name not in known:
+            raise UsageError(f"--grid: {unknown('parameter', name, known)}")
+        if name in names:
+            raise UsageError(f"--grid: {name} is given twice")
+        names.append(name)
+        values.append(_axis(name, written.split(":"), whole=isinstance(known[name], int)))
+    return Grid(names=tuple(names), values=tuple(values))
+
+
+def _axis(name: str, written: Sequence[str], *, whole: bool) -> Array:
+    if len(written) > 3:
+        raise UsageError(f"--grid {name}={':'.join(written)}: write low:high[:step]")
+    numbers = [_number(name, piece) for piece in written]
+    low, high = numbers[0], numbers[min(1, len(numbers) - 1)]
+    step = numbers[2] if len(numbers) == 3 else 1.0
+    if not step > 0.0:
+        raise UsageError(f"--grid {name}: the step {step:g} must be above 0")
+    if high < low:
+        raise UsageError(f"--grid {name}={low:g}:{high:g} is empty: the low end is above the high")
+    count = math.floor((high - low) / step + 1e-9) + 1
+    if count > MOST_VALUES:
+        raise UsageError(f"--grid {name}: {count:,} values are more than {MOST_VALUES:,}")
+    axis = np.round(low + step * np.arange(count), 12)
+    if whole and not bool((axis == np.rint(axis)).all()):
+        raise UsageError(f"--grid {name}={':'.join(written)}: {name} takes whole numbers only")
+    return axis
+
+
+def _number(name: str, piece: str) -> float:
+    try:
+        number = float(piece)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"--grid {name}: {piece.strip()!r} is not a number")
+    return number
