@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,11 @@ import pytest
 from hypothesis import settings
 
 GOLDEN = Path(__file__).parent / "golden"
+KERNELS = Path(__file__).parents[1] / "strategies" / "kernels" / "__pycache__"
 LOOPBACK = ("127.", "::1", "localhost")
+
+# Compiled kernels are kept from run to run, whatever state folders tests open, and for children.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(KERNELS))
 
 # A first compile is slow. The same examples on every run: a red one is a change that made it red;
 # `pytest --hypothesis-profile=explore` looks for new ones.

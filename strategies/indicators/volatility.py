@@ -29,3 +29,13 @@ def realised_volatility(
 ) -> Array:
     """[T] fraction per year, deviation of `window` log returns; NaN before bar `window`."""
     return kernels.realised_volatility(bars.close, window, periods_per_year)
+
+
+def rolling_max(bars: BarSeries, window: int, kernels: KernelSet) -> Array:
+    """[T] USD, greatest high of the last `window` bars; NaN before bar window-1."""
+    return kernels.rolling_max(bars.high, window)
+
+
+def rolling_min(bars: BarSeries, window: int, kernels: KernelSet) -> Array:
+    """[T] USD, least low of the last `window` bars; NaN before bar window-1."""
+    return kernels.rolling_min(bars.low, window)

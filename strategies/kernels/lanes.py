@@ -71,7 +71,7 @@ class Lanes:
     atr       row of the ATR table that the distances below are measured with; -1 where none is
     stop      protective stop below the expected entry, in ATR of the signal bar; 0 for none
     target    target above the expected entry, in ATR of the signal bar; 0 for none
-    trail     trailing stop below the highest high since the entry, in ATR of the signal bar; 0: none
+    trail     trailing stop below the highest high since the entry, in such ATR too; 0 for none
     max_bars  bars after which a position leaves at the next open; 0 for never
 
     expected entry  close of the signal bar × (1 + slippage), known before the fill
@@ -89,7 +89,9 @@ class Lanes:
 
     def part(self, start: int, stop: int) -> Lanes:
         """Lanes start..stop-1, as views."""
-        return Lanes(**{field.name: getattr(self, field.name)[start:stop] for field in fields(self)})
+        return Lanes(
+            **{field.name: getattr(self, field.name)[start:stop] for field in fields(self)}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,17 @@
-"""The definition of every kernel, in plain NumPy and Python, one bar after the other.
+"""The definition of every kernel, in plain NumPy and Python.
 
 Conventions are TA-Lib's: recursive averages are seeded by a simple mean and the warm-up is NaN.
 Inputs and outputs are [T] float64, oldest first; prices in USD per share, windows in bars. A NaN or
 an infinity in any input ends a series; what follows it is warmed up anew. Every function raises
 ValueError for a window below 1 and for inputs of different length. Value t depends on bars 0..t
-only, to the last bit.
+only, to the last bit, and scaling prices by a power of two scales prices to the last bit.
+
+Two forms carry everything. Sums over a window are sums of distances from a bar inside the window
+(`window_sums`), so that nothing is ever taken off a sum. Averages with a decaying memory are
+`total = keep × total + x`, four bars at a time (`decaying_sum`).
 """
 
-# ruff: noqa: A001, A002, PLR0917 - kernels take arrays by position; open and exit are the field's words
+# ruff: noqa: PLR0917 - kernels take arrays by position
 
 from __future__ import annotations
 
@@ -16,22 +20,38 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.kernels.excursions import excursions
 from strategies.kernels.runs import (
     Array,
-    Excursions,
-    bool_arrays,
-    float_arrays,
     log_returns,
     over_runs,
     require_fast_below_slow,
     require_positive,
     require_window,
-    tradable,
 )
+from strategies.kernels.sums import blocks, decaying_sum, flat, window_sums
+
+__all__ = [
+    "adx",
+    "atr",
+    "bollinger",
+    "ema",
+    "excursions",
+    "macd",
+    "obv",
+    "realised_volatility",
+    "rolling_max",
+    "rolling_min",
+    "rsi",
+    "sma",
+    "stochastic",
+    "true_range",
+    "vwap",
+]
 
 
 def sma(x: Array, window: int) -> Array:
-    """Simple moving average, summed afresh for every bar so that a huge print leaves no drift.
+    """Simple moving average.
 
     returns  [T] in the unit of `x`; NaN before bar window-1; exactly `x` where nothing moves
     """
@@ -43,17 +63,15 @@ def sma(x: Array, window: int) -> Array:
 def _sma(x: Array, window: int, out: Array) -> None:
     if x.size < window:
         return
-    newest = x[window - 1 :]
-    total = np.zeros(newest.size)
-    for k in range(window):  # oldest first; distances from the newest, so equal prices cancel
-        total += x[k : k + newest.size] - newest
-    out[window - 1 :] = newest + total / window
+    now, before, level = blocks(x, window)
+    means = level + window_sums(now - level, before - level) * (1.0 / window)
+    out[window - 1 :] = flat(means, x.size)[window - 1 :]
 
 
 def ema(x: Array, window: int) -> Array:
     """Exponential moving average, alpha 2 / (window + 1), seeded by the first window's mean.
 
-    returns  [T] in the unit of `x`; NaN before bar window-1
+    returns  [T] in the unit of `x`; NaN before bar window-1; exactly `x` where nothing moves
     """
     require_window(window)
     (out,) = over_runs(_ema, (x,), 1, window)
@@ -61,21 +79,33 @@ def ema(x: Array, window: int) -> Array:
 
 
 def _ema(x: Array, window: int, out: Array) -> None:
-    _recursive_mean(x, window, 2.0 / (window + 1.0), out)
-
-
-def _recursive_mean(x: Array, window: int, alpha: float, out: Array) -> None:
     if x.size < window:
         return
-    _sma(x[:window], window, out[:window])
-    mean = out[window - 1]
-    for t in range(window, x.size):
-        mean += (x[t] - mean) * alpha
-        out[t] = mean
+    offset = _mean_distance(x[:window], x[window - 1])
+    out[window - 1] = x[window - 1] + offset
+    out[window:] = x[window:] + _offsets(x[window - 1 :], offset, _ema_keep(window))
+
+
+def _ema_keep(window: int) -> float:
+    return 1.0 - 2.0 / (window + 1.0)
+
+
+def _mean_distance(x: Array, newest: float) -> float:
+    return float(np.add.accumulate(x - newest)[-1] * (1.0 / x.size))
+
+
+def _offsets(x: Array, offset: float, keep: float) -> Array:
+    """[T-1] how far the mean is off each bar, from bar 1 on; it is `offset` off bar 0.
+
+    Kept instead of the mean itself, since it is exactly 0 while nothing moves.
+    """
+    return decaying_sum(keep * (x[:-1] - x[1:]), offset, keep)
 
 
 def rsi(close: Array, window: int) -> Array:
-    """Relative strength index, Wilder smoothing seeded by the mean of the first `window` changes.
+    """Relative strength index, Wilder smoothing seeded by the first `window` changes.
+
+    50 + 50 × (smoothed change / smoothed size of change): the same as 100 × gain / (gain + loss).
 
     returns  [T] in [0, 100]; NaN before bar `window`; 50 while nothing has moved
     source   Wilder (1978), New Concepts in Technical Trading Systems; TA-Lib but for the flat case
@@ -88,20 +118,24 @@ def rsi(close: Array, window: int) -> Array:
 def _rsi(close: Array, window: int, out: Array) -> None:
     if close.size <= window:
         return
-    change = np.diff(close)
-    gain = np.empty(change.size)
-    loss = np.empty(change.size)
-    _recursive_mean(np.maximum(change, 0.0), window, 1.0 / window, gain)
-    _recursive_mean(np.maximum(-change, 0.0), window, 1.0 / window, loss)
-    for t in range(window, close.size):
-        moved = gain[t - 1] + loss[t - 1]
-        out[t] = 100.0 * (gain[t - 1] / moved) if moved > 0.0 else 50.0
+    change = close[1:] - close[:-1]
+    moved = _wilder_sum(change, window)
+    size = _wilder_sum(np.abs(change), window)
+    ratio = np.divide(moved, size, out=np.zeros(size.size), where=size > 0.0)
+    out[window:] = 50.0 + 50.0 * ratio
+
+
+def _wilder_sum(x: Array, window: int) -> Array:
+    """[T-window+1] `window` × Wilder's mean of x, from bar window-1 on."""
+    seed = float(np.add.accumulate(x[:window])[-1])
+    return np.concatenate(([seed], decaying_sum(x[window:], seed, 1.0 - 1.0 / window)))
 
 
 def macd(close: Array, fast: int, slow: int, signal: int) -> tuple[Array, Array, Array]:
     """Moving average convergence divergence: line, signal line and histogram (line - signal line).
 
-    returns  three [T], USD; all NaN before bar slow + signal - 2, as in TA-Lib
+    returns  three [T], USD; all NaN before bar slow + signal - 2, as in TA-Lib; exactly 0 where
+             nothing moves
     raises   ValueError when fast >= slow
     source   Appel; the fast average is seeded inside the slow window, so that both start on one bar
     """
@@ -117,11 +151,14 @@ def _macd(
     first = slow + signal - 2
     if x.size <= first:
         return
-    lead = slow - fast
-    near, far = np.full(x.size, np.nan), np.full(x.size, np.nan)
-    _ema(x[lead:], fast, near[lead:])
-    _ema(x, slow, far)
-    distance = (near - far)[slow - 1 :]
+    seeded = x[slow - 1 :]
+    near = _mean_distance(x[slow - fast : slow], seeded[0])
+    far = _mean_distance(x[:slow], seeded[0])
+    nears, fars = (
+        np.concatenate(([offset], _offsets(seeded, offset, _ema_keep(window))))
+        for offset, window in ((near, fast), (far, slow))
+    )
+    distance = nears - fars  # of the averages: both are offsets from the same bar
     smooth = np.full(distance.size, np.nan)
     _ema(distance, signal, smooth)
     line[first:] = distance[signal - 1 :]
@@ -130,10 +167,10 @@ def _macd(
 
 
 def true_range(high: Array, low: Array, close: Array) -> Array:
-    """Greatest of high - low, |high - previous close| and |low - previous close|.
+    """The greater of high and previous close less the lesser of low and previous close.
 
     returns  [T] USD, >= 0; NaN at bar 0, which has no previous close
-    source   Wilder (1978)
+    source   Wilder (1978): greatest of high - low, |high - previous| and |low - previous|
     """
     (out,) = over_runs(_true_range, (high, low, close), 1)
     return out
@@ -141,8 +178,7 @@ def true_range(high: Array, low: Array, close: Array) -> Array:
 
 def _true_range(high: Array, low: Array, close: Array, out: Array) -> None:
     before = close[:-1]
-    reach = np.maximum(np.abs(high[1:] - before), np.abs(low[1:] - before))
-    out[1:] = np.maximum(high[1:] - low[1:], reach)
+    out[1:] = np.maximum(high[1:], before) - np.minimum(low[1:], before)
 
 
 def atr(high: Array, low: Array, close: Array, window: int) -> Array:
@@ -157,16 +193,19 @@ def atr(high: Array, low: Array, close: Array, window: int) -> Array:
 
 
 def _atr(high: Array, low: Array, close: Array, window: int, out: Array) -> None:
+    if high.size <= window:
+        return
     ranges = np.empty(high.size)
     _true_range(high, low, close, ranges)
-    _recursive_mean(ranges[1:], window, 1.0 / window, out[1:])
+    out[window:] = _wilder_sum(ranges[1:], window) * (1.0 / window)
 
 
 def bollinger(x: Array, window: int, deviations: float = 2.0) -> tuple[Array, Array, Array]:
     """Upper, middle, lower band: the mean and `deviations` population deviations (ddof 0) off it.
 
-    returns  three [T] in the unit of `x`; NaN before bar window-1
-    source   Bollinger; the deviation is taken in two passes over every window, so it cannot drift
+    returns  three [T] in the unit of `x`; NaN before bar window-1; the bands meet where nothing
+             moves. Distances below 1e-154 square to nothing, those above 1e154 to infinity
+    source   Bollinger
     """
     require_window(window)
     middle, spread = over_runs(_deviation, (x,), 2, window, 0)
@@ -174,14 +213,21 @@ def bollinger(x: Array, window: int, deviations: float = 2.0) -> tuple[Array, Ar
 
 
 def _deviation(x: Array, window: int, ddof: int, mean: Array, out: Array) -> None:
+    """Mean and deviation of every window, from sums of distances and of their squares.
+
+    The distances are from a bar of the window, so the sum of squares is at most window + 1 times
+    what is left of it, and the difference keeps its digits.
+    """
     if x.size < window:
         return
-    _sma(x, window, mean)
-    centre = mean[window - 1 :]
-    squares = np.zeros(centre.size)
-    for k in range(window):  # oldest first
-        squares += np.square(x[k : k + centre.size] - centre)
-    out[window - 1 :] = np.sqrt(squares / (window - ddof))
+    now, before, level = blocks(x, window)
+    now, before = now - level, before - level
+    total = window_sums(now, before)
+    off = total * (1.0 / window)
+    left = (window_sums(now * now, before * before) - total * off) * (1.0 / (window - ddof))
+    spread = np.sqrt(np.where(left > 0.0, left, 0.0))
+    mean[window - 1 :] = flat(level + off, x.size)[window - 1 :]
+    out[window - 1 :] = flat(spread, x.size)[window - 1 :]
 
 
 def realised_volatility(close: Array, window: int, periods_per_year: float) -> Array:
@@ -212,33 +258,47 @@ def adx(high: Array, low: Array, close: Array, window: int) -> tuple[Array, Arra
 def _adx(
     high: Array, low: Array, close: Array, window: int, index: Array, plus: Array, minus: Array
 ) -> None:
+    if high.size <= window:
+        return
     ranges = np.empty(high.size)
     _true_range(high, low, close, ranges)
-    alpha = 1.0 / window
-    up_sum = down_sum = range_sum = 0.0
-    seed = mean = 0.0
-    for t in range(1, high.size):
-        rise = high[t] - high[t - 1]
-        fall = low[t - 1] - low[t]
-        up = rise if rise > 0.0 and rise > fall else 0.0
-        down = fall if fall > 0.0 and fall > rise else 0.0
-        decay = alpha if t >= window else 0.0
-        up_sum = up_sum - up_sum * decay + up
-        down_sum = down_sum - down_sum * decay + down
-        range_sum = range_sum - range_sum * decay + ranges[t]
-        if t < window:
-            continue
-        plus[t] = 100.0 * (up_sum / range_sum) if range_sum > 0.0 else 0.0
-        minus[t] = 100.0 * (down_sum / range_sum) if range_sum > 0.0 else 0.0
-        both = plus[t] + minus[t]
-        directional = 100.0 * (abs(plus[t] - minus[t]) / both) if both > 0.0 else 0.0
-        if t < 2 * window:
-            seed += directional
-            mean = seed / window
-        elif both > 0.0:
-            mean += (directional - mean) * alpha
-        if t >= 2 * window - 1:
-            index[t] = mean
+    rise, fall = high[1:] - high[:-1], low[:-1] - low[1:]
+    up = _movement_sum(np.where((rise > 0.0) & (rise > fall), rise, 0.0), window)
+    down = _movement_sum(np.where((fall > 0.0) & (fall > rise), fall, 0.0), window)
+    reach = _movement_sum(ranges[1:], window)
+    plus[window:] = 100.0 * _ratio(up, reach)
+    minus[window:] = 100.0 * _ratio(down, reach)
+    directional = 100.0 * _ratio(np.abs(up - down), up + down)
+    if directional.size >= window:
+        mean = _average_direction(directional, np.logical_not(up + down > 0.0), window)
+        index[2 * window - 1 :] = mean
+
+
+def _movement_sum(x: Array, window: int) -> Array:
+    """[T-window+1] decaying sums of x from bar window-1 on, after a plain sum of those before."""
+    seed = float(np.add.accumulate(x[: window - 1])[-1]) if window > 1 else 0.0
+    return decaying_sum(x[window - 1 :], seed, 1.0 - 1.0 / window)
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    return np.divide(part, whole, out=np.zeros(whole.size), where=whole > 0.0)
+
+
+def _average_direction(directional: Array, undirected: NDArray[np.bool_], window: int) -> Array:
+    """Wilder's mean of the directional index; a bar without direction repeats the mean before.
+
+    Every stretch of bars with direction is a decaying sum that goes on from the total before it.
+    """
+    sums = np.empty(directional.size - window + 1)
+    sums[0] = total = float(np.add.accumulate(directional[:window])[-1])
+    rest, later = directional[window:], sums[1:]
+    start = 0
+    for stop in (*np.flatnonzero(undirected[window:]).tolist(), rest.size):
+        later[start:stop] = decaying_sum(rest[start:stop], total, 1.0 - 1.0 / window)
+        total = float(later[stop - 1]) if stop > start else total
+        later[stop : stop + 1] = total
+        start = stop + 1
+    return sums * (1.0 / window)
 
 
 def obv(close: Array, volume: Array) -> Array:
@@ -253,69 +313,88 @@ def obv(close: Array, volume: Array) -> Array:
 
 def _obv(close: Array, volume: Array, out: Array) -> None:
     out[0] = volume[0]
-    for t in range(1, close.size):
-        out[t] = out[t - 1] + volume[t] * np.sign(close[t] - close[t - 1])
+    now, before = close[1:], close[:-1]
+    signed = np.where(now > before, volume[1:], np.where(now < before, -volume[1:], 0.0))
+    out[1:] = decaying_sum(signed, float(volume[0]), 1.0)
 
 
-def excursions(
-    open: Array,
-    high: Array,
-    low: Array,
-    close: Array,
-    entry: NDArray[np.bool_],
-    exit: NDArray[np.bool_],
-    stop_distance: Array,
-    slippage: float,
-) -> Excursions:
-    """What became of every entry of a rule, each traded alone with a fixed stop and no target.
+def rolling_max(x: Array, window: int) -> Array:
+    """Greatest of the last `window` bars.
 
-    open, high, low, close  [T] USD, sound bars
-    entry, exit    [T] bool, where the rule fires; decided at the close
-    stop_distance  [T] USD, the risk R taken at a bar; unless finite and positive nothing is traded
-    slippage       fraction of the price, against the trader on both sides
-
-    returns  entry_index [K] the bar of the entry fill: the one after the signal
-             exit_index  [K] the bar of the exit fill, -1 while the trade is open
-             mfe_r       [K] highest favourable excursion so far in R, >= 0; of the exit bar only
-                         the open counts, since its high may have come after the stop
-             result_r    [K] (exit fill - entry fill) / R; NaN while the trade is open
-
-    The stop is the one a live candidate gets, known before the fill: close × (1 + slippage) - R.
+    returns  [T] in the unit of `x`; NaN before bar window-1
     """
-    open, high, low, close, risk = float_arrays(open, high, low, close, stop_distance)
-    entry, exit = bool_arrays(open.size, entry, exit)
-    signals = tradable(entry, risk)
-    trades = [_excursion(open, high, low, close, risk, exit, int(i), slippage) for i in signals]
-    return (
-        signals + 1,  # rule 1: decided at a close, filled at the next open
-        np.array([trade[0] for trade in trades], dtype=np.int64),
-        np.array([trade[1] for trade in trades], dtype=np.float64),
-        np.array([trade[2] for trade in trades], dtype=np.float64),
-    )
+    require_window(window)
+    (out,) = over_runs(_rolling, (x,), 1, window, np.maximum)
+    return out
 
 
-def _excursion(
-    open: Array,
-    high: Array,
-    low: Array,
-    close: Array,
-    stop_distance: Array,
-    exit: NDArray[np.bool_],
-    signal: int,
-    slippage: float,
-) -> tuple[int, float, float]:
-    risk = stop_distance[signal]
-    stop = close[signal] * (1.0 + slippage) - risk
-    paid = open[signal + 1] * (1.0 + slippage)
-    best = 0.0
-    for t in range(signal + 1, open.size):
-        if t > signal + 1 and exit[t - 1]:  # rule 3: an exit pending at the open precedes the stop
-            price = open[t]
-        elif low[t] <= stop:  # rule 5: from the entry bar on
-            price = min(open[t], stop)  # rule 4: a gap leaves at the open; rule 8: else at the stop
-        else:
-            best = max(best, (high[t] - paid) / risk)
-            continue
-        best = max(best, (open[t] - paid) / risk)  # rule 6: the rest of this bar is not ours
-        return t, best, (price * (1.0 - slippage) - paid) / risk
-    return -1, best, math.nan  # rule 13: still open at the end
+def rolling_min(x: Array, window: int) -> Array:
+    """Least of the last `window` bars.
+
+    returns  [T] in the unit of `x`; NaN before bar window-1
+    """
+    require_window(window)
+    (out,) = over_runs(_rolling, (x,), 1, window, np.minimum)
+    return out
+
+
+def _rolling(x: Array, window: int, extreme: np.ufunc, out: Array) -> None:
+    if x.size >= window:
+        now, before, _ = blocks(x, window)
+        found = extreme.accumulate(now, axis=1)
+        older = extreme.accumulate(before[:, :0:-1], axis=1)[:, ::-1]
+        found[:, :-1] = extreme(found[:, :-1], older)
+        out[window - 1 :] = flat(found, x.size)[window - 1 :]
+
+
+def stochastic(
+    high: Array, low: Array, close: Array, window: int, smooth: int
+) -> tuple[Array, Array]:
+    """Stochastic oscillator: %K, where the close lies in the range of `window` bars, and %D.
+
+    returns  two [T] in [0, 100]: %K, 50 where nothing moves, and %D, the mean of `smooth` %K;
+             both NaN before bar window + smooth - 2, as in TA-Lib's STOCHF
+    source   Lane (1984), Lane's Stochastics
+    """
+    require_window(window)
+    require_window(smooth, name="smoothing window")
+    fast, slow = over_runs(_stochastic, (high, low, close), 2, window, smooth)
+    return fast, slow
+
+
+def _stochastic(
+    high: Array, low: Array, close: Array, window: int, smooth: int, fast: Array, slow: Array
+) -> None:
+    first = window + smooth - 2
+    if close.size <= first:
+        return
+    highest, lowest = np.empty(close.size), np.empty(close.size)
+    _rolling(high, window, np.maximum, highest)
+    _rolling(low, window, np.minimum, lowest)
+    highest, lowest, newest = (x[window - 1 :] for x in (highest, lowest, close))
+    reach = highest - lowest
+    part = np.divide(newest - lowest, reach, out=np.full(reach.size, 0.5), where=reach > 0.0)
+    _sma(100.0 * part, smooth, slow[window - 1 :])
+    fast[first:] = 100.0 * part[smooth - 1 :]
+
+
+def vwap(high: Array, low: Array, close: Array, volume: Array, window: int) -> Array:
+    """Mean of the typical price (high + low + close) / 3 of `window` bars, weighted by volume.
+
+    returns  [T] USD; NaN before bar window-1 and where nothing was traded in the whole window
+    """
+    require_window(window)
+    (out,) = over_runs(_vwap, (high, low, close, volume), 1, window)
+    return out
+
+
+def _vwap(high: Array, low: Array, close: Array, volume: Array, window: int, out: Array) -> None:
+    if close.size < window:
+        return
+    now, before, level = blocks((high + low + close) / 3.0, window)
+    traded, earlier, _ = blocks(volume, window)
+    earlier[0] = 0.0
+    weight = window_sums(traded, earlier)
+    paid = window_sums((now - level) * traded, (before - level) * earlier)
+    share = np.divide(paid, weight, out=np.full(weight.shape, np.nan), where=weight > 0.0)
+    out[window - 1 :] = flat(level + share, close.size)[window - 1 :]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+FLOAT64 = np.dtype(np.float64)
 Excursions = tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]
 
 
@@ -35,11 +37,18 @@ def float_arrays(*inputs: NDArray[np.generic]) -> tuple[Array, ...]:
 
     Raises ValueError when the lengths differ. One layout means one compiled version per kernel.
     """
+    shape = getattr(inputs[0], "shape", ())
+    if len(shape) == 1 and all(_as_wanted(x, shape) for x in inputs):  # the usual case
+        return inputs  # type: ignore[return-value]
     arrays = tuple(np.require(x, dtype=np.float64, requirements=["C", "W"]) for x in inputs)
     sizes = {x.shape for x in arrays}
     if len(sizes) > 1 or arrays[0].ndim != 1:
         raise ValueError(f"inputs must be one-dimensional and equally long, not {sorted(sizes)}")
     return arrays
+
+
+def _as_wanted(x: NDArray[np.generic], shape: tuple[int, ...]) -> bool:
+    return type(x) is np.ndarray and x.dtype is FLOAT64 and x.shape == shape and x.flags.carray
 
 
 def finite_runs(arrays: tuple[Array, ...]) -> Iterator[slice]:
@@ -57,7 +66,7 @@ def finite_runs(arrays: tuple[Array, ...]) -> Iterator[slice]:
 
 
 def over_runs(
-    kernel: Callable[..., None], inputs: tuple[Array, ...], outputs: int, *parameters: float
+    kernel: Callable[..., None], inputs: tuple[Array, ...], outputs: int, *parameters: Any
 ) -> tuple[Array, ...]:
     """`outputs` arrays [T], NaN where `kernel` wrote nothing.
 
@@ -66,8 +75,9 @@ def over_runs(
     """
     arrays = float_arrays(*inputs)
     results = tuple(np.full(arrays[0].shape, np.nan) for _ in range(outputs))
-    for run in finite_runs(arrays):
-        kernel(*(x[run] for x in arrays), *parameters, *(out[run] for out in results))
+    with np.errstate(all="ignore"):  # what overflows becomes an infinity, as in compiled code
+        for run in finite_runs(arrays):
+            kernel(*(x[run] for x in arrays), *parameters, *(out[run] for out in results))
     return results
 
 

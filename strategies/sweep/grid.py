@@ -14,6 +14,7 @@ from strategies.names import unknown
 from trader.core.errors import UsageError
 
 MOST_VALUES = 1_000_000  # of one axis
+MOST_SETS = 10**12  # hours of work on any machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,8 @@ def parse_grid(text: str, known: Mapping[str, float]) -> Grid:
 
     known  parameters that may be swept -> their defaults; one whose default is a whole number takes
            whole numbers only
-    raises UsageError for an unknown name (did you mean), a name given twice, a range without values
-           and anything that is not a number
+    raises UsageError for an unknown name (did you mean), a name given twice, a range without
+           values, anything that is not a number and more sets than can be worked
     """
     names: list[str] = []
     values: list[Array] = []
@@ -80,7 +81,13 @@ def parse_grid(text: str, known: Mapping[str, float]) -> Grid:
             raise UsageError(f"--grid: {name} is given twice")
         names.append(name)
         values.append(_axis(name, written.split(":"), whole=isinstance(known[name], int)))
-    return Grid(names=tuple(names), values=tuple(values))
+    grid = Grid(names=tuple(names), values=tuple(values))
+    if math.prod(grid.shape) > MOST_SETS:
+        raise UsageError(
+            f"--grid: {math.prod(grid.shape):,} sets are more than {MOST_SETS:,}: "
+            "take longer steps or fewer values"
+        )
+    return grid
 
 
 def _axis(name: str, written: Sequence[str], *, whole: bool) -> Array:

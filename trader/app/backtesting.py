@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
 from strategies.kernels.dispatch import KernelSet, kernels
 from trader.app.assembly import (
+    NOBODY,
     costs_of,
     limits_of,
     open_account,
@@ -28,9 +28,9 @@ from trader.app.debaters import Debaters, Who
 from trader.app.folder import make_folder
 from trader.app.periods import Coverage, cover
 from trader.app.reports import replace_folder, sweep, trades_csv
-from trader.backtest.baseline import buy_and_hold
-from trader.backtest.evaluation import column, funnel, refusals, replay_column, trade_rows
-from trader.backtest.replay import Replay, replay
+from trader.app.yardsticks import NOTICES, Sizing, hold, read_sizing, walk_all_in
+from trader.backtest.evaluation import funnel, refusals, replay_column, trade_rows
+from trader.backtest.replay import Progress, Replay, replay
 from trader.backtest.shadow import ShadowLedger
 from trader.backtest.worth import collapse_words, known_before, was_argued, worth_of
 from trader.core.canonical import Primitive, canonical_json, to_object
@@ -59,6 +59,7 @@ LABELS = {
     "without_debate": "without debate",
     "buy_and_hold": "buy & hold",
 }
+ALL_IN = {"all_in": "all in"}  # in place of every walk of the pipeline, where it was asked for
 
 BacktestProgress = Callable[[str, int, int, SlotRecord], None]  # column, slot number, slots, record
 
@@ -135,9 +136,14 @@ def backtest(
     start: date,
     end: date | None,
     out: Path | None,
+    sizing: str,
     progress: BacktestProgress | None,
 ) -> BacktestResult:
-    """Run every column, write the report folder, return what is printed."""
+    """Run every column, write the report folder, return what is printed.
+
+    sizing  "risk" as the gate sizes, or "all_in" to measure one strategy alone with all the cash
+    """
+    asked = read_sizing(app, sizing)
     config, calendar, data = app.config, app.calendar, app.data
     symbols = app.symbols()
     series = {symbol: data.bars(symbol, app.timeframe) for symbol in symbols}
@@ -148,7 +154,7 @@ def backtest(
     debated = config.debate.mode != "off"
     body = run_body(
         config, symbols=symbols, source=data.name, cash=starting_cash(config), debated=debated
-    )
+    ) | {"sizing": asked}
     run_id = run_id_of("bt-", body, coverage.source.sha256, coverage.first, coverage.last)
     folder = (out or app.state_dir / "reports") / run_id
     sweep(make_folder(folder.parent))
@@ -164,6 +170,7 @@ def backtest(
             run_id=run_id,
             folder=folder,
             work=work,
+            sizing=asked,
             progress=progress,
         )
         replace_folder(folder, work)
@@ -182,6 +189,7 @@ def _run(
     run_id: str,
     folder: Path,
     work: Path,
+    sizing: Sizing,
     progress: BacktestProgress | None,
 ) -> BacktestResult:
     config = app.config
@@ -203,9 +211,21 @@ def _run(
         walked["arbitrator_alone"] = "arbitrator"
     walked["without_debate"] = "nobody"
     labels = LABELS | ({"debate": "model debate"} if modelled else {})
-    columns: dict[str, Column | None] = dict.fromkeys(LABELS)
+    if sizing == "all_in":
+        labels = ALL_IN | labels
+    columns: dict[str, Column | None] = dict.fromkeys(labels)
 
     debaters = Debaters(config, environ=app.environ)
+
+    def telling(key: str) -> Progress | None:
+        return (
+            None if progress is None else (lambda n, of, slot: progress(labels[key], n, of, slot))
+        )
+
+    def book_column(key: str, found: Replay) -> None:
+        columns[key] = replay_column(
+            key, labels[key], found, initial=float(cash), periods_per_year=periods
+        )
 
     def walk(key: str, own_ledger: Ledger) -> tuple[Replay, str]:
         deliberation = debaters.deliberation(walked[key])
@@ -221,24 +241,44 @@ def _run(
             cash=cash,
             deliberation=deliberation,
         )
-        tell = (
-            None if progress is None else (lambda n, of, slot: progress(labels[key], n, of, slot))
-        )
         found = replay(
-            account.cycle, slots, book=account.journal.book, ledger=own_ledger, progress=tell
+            account.cycle,
+            slots,
+            book=account.journal.book,
+            ledger=own_ledger,
+            progress=telling(key),
         )
-        columns[key] = replay_column(
-            key, labels[key], found, initial=float(cash), periods_per_year=periods
-        )
+        book_column(key, found)
         return found, deliberation.debater
 
     first, *others = walked
     with closing(debaters):
-        main, debater = walk(first, ledger)
-        for key in others:
-            walk(key, Ledger(None, durable=False))
-    columns["buy_and_hold"] = _hold(coverage, cash, app, slots, periods)
-    found_funnel, rows = funnel(main), trade_rows(main)
+        if sizing == "all_in":
+            alone = walk_all_in(
+                app,
+                coverage,
+                slots,
+                compute,
+                run_id=run_id,
+                cash=cash,
+                ledger=ledger,
+                progress=telling("all_in"),
+            )
+            book_column("all_in", alone.replay)
+            main, debater, found_funnel, rows = alone.replay, NOBODY, alone.funnel, alone.trades
+        else:
+            main, debater = walk(first, ledger)
+            found_funnel, rows = funnel(main), trade_rows(main)
+            for key in others:
+                walk(key, Ledger(None, durable=False))
+    columns["buy_and_hold"] = hold(
+        app,
+        coverage,
+        slots,
+        label=labels["buy_and_hold"],
+        cash=cash,
+        periods_per_year=periods,
+    )
     ledger.append(
         "result",
         run_id,
@@ -264,7 +304,7 @@ def _run(
         cutoff=cutoff,
         periods_per_year=periods,
     )
-    notices = coverage.notices + app.data_notices
+    notices = NOTICES[sizing] + coverage.notices + app.data_notices
     if worth.collapsed:
         notices += (collapse_words(found_funnel.go, sum(map(was_argued, main.cycles))),)
     result = BacktestResult(
@@ -337,31 +377,6 @@ def _debate_line(cycle: CycleRecord, cutoff: date | None, *, modelled: bool) -> 
     )
 
 
-def _hold(
-    coverage: Coverage, cash: Decimal, app: Context, slots: Sequence[Slot], periods: float
-) -> Column:
-    times = [slot.as_of for slot in slots]
-    book, equity = buy_and_hold(
-        coverage.series,
-        cash=cash,
-        costs=costs_of(app.config),
-        start=app.calendar.open(coverage.first),
-        times=times,
-    )
-    exposed = sum(
-        any(trade.entered_at <= moment for trade in book.trades.values()) for moment in times
-    )
-    return column(
-        "buy_and_hold",
-        LABELS["buy_and_hold"],
-        equity=equity,
-        exposed=exposed,
-        book=book,
-        initial=float(cash),
-        periods_per_year=periods,
-    )
-
-
 def _write(
     work: Path, result: BacktestResult, main: Replay, slots: Sequence[Slot], app: Context
 ) -> None:
@@ -370,7 +385,7 @@ def _write(
         version=program_version(),
         source=result.source,
         period=f"{result.first_session} to {result.last_session}, {result.sessions} sessions",
-        settings=_settings(app),
+        settings=_settings(app, all_in="all_in" in result.results),
         notices=result.notices,
         debater=result.debater,
         funnel=result.funnel,
@@ -389,8 +404,15 @@ def _write(
     (work / "cycles.jsonl").write_text(lines, encoding="utf-8")
 
 
-def _settings(app: Context) -> dict[str, str]:
+def _settings(app: Context, *, all_in: bool) -> dict[str, str]:
     config = app.config
+    sized = {
+        "risk per trade": f"{config.risk.risk_per_trade:.2%} of equity",
+        "cap per symbol": f"{config.risk.max_position_weight:.0%}",
+        "least reward:risk": f"{config.risk.min_reward_risk:g}",
+    }
+    if all_in:
+        sized = {"sizing": "all cash; the cap per symbol and the risk gate do not apply"}
     return {
         "strategies": ", ".join(config.strategies.enabled),
         "timeframe": config.data.timeframe,
@@ -398,9 +420,7 @@ def _settings(app: Context) -> dict[str, str]:
         "slippage": f"{config.costs.slippage_bps:g} bps",
         "fee": f"{config.costs.fee_bps:g} bps",
         "commission": f"{config.costs.commission_per_order:g} USD an order",
-        "risk per trade": f"{config.risk.risk_per_trade:.2%} of equity",
-        "cap per symbol": f"{config.risk.max_position_weight:.0%}",
-        "least reward:risk": f"{config.risk.min_reward_risk:g}",
+        **sized,
         "stop": f"{config.risk.atr_multiple:g} × ATR {config.risk.atr_window}",
         "rebuttal rounds": str(config.debate.rounds),
     }

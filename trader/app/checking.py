@@ -43,6 +43,7 @@ def checks(app: Context) -> tuple[Check, ...]:
     """Every check, in the order in which they matter; those of model endpoints come last."""
     from trader.app.broker_checks import broker_checks  # they make a Check too
     from trader.app.endpoint_checks import endpoint_checks
+    from trader.app.kernel_checks import kernel_checks
 
     here = tuple(
         check(app)
@@ -53,13 +54,13 @@ def checks(app: Context) -> tuple[Check, ...]:
             _state,
             _calendar,
             _data,
-            _kernels,
-            _strict_langgraph,
-            _paper_only,
         )
     )
     return (
         *here,
+        *kernel_checks(),
+        _strict_langgraph(app),
+        _paper_only(app),
         *broker_checks(app.config, app.environ),
         *endpoint_checks(app.config, app.environ),
     )
@@ -141,26 +142,6 @@ def _data(app: Context) -> Check:
         return f"{app.data.name}, {app.timeframe}: {', '.join(parts)}"
 
     return _tried("data", look, "name symbols that the source has, or repair the bars it names")
-
-
-def _kernels(_: Context) -> Check:
-    def look() -> str:
-        import numpy as np
-
-        from strategies.kernels.dispatch import kernels
-
-        prices = np.linspace(100.0, 120.0, 64)
-        reference, compiled = kernels("reference"), kernels("cpu")
-        same = np.allclose(
-            reference.rsi(prices, 14), compiled.rsi(prices, 14), rtol=1e-9, equal_nan=True
-        )
-        if not same:
-            raise TraderError("the compiled kernels and the reference disagree")
-        cache = os.environ.get("NUMBA_CACHE_DIR")
-        kept = f"; cache in {cache}" if cache else ""
-        return f"compiled kernels agree with the reference{kept}"
-
-    return _tried("kernels", look, "reinstall numba, or set kernels.backend to reference")
 
 
 def _strict_langgraph(_: Context) -> Check:

@@ -169,7 +169,7 @@ def _path_of(name: str, known: Mapping[str, Path], state_dir: Path) -> Path:
 
 def _facts(side: RunSide) -> dict[str, Primitive]:
     names = ("version", "code_sha256", "source", "cash", "bars_sha256", "first", "last", "slots")
-    found = {name: getattr(side, name) for name in names}
+    found = {name: getattr(side, name) for name in (*names, "sizing")}
     return found | {"symbols": ", ".join(side.symbols), "debaters": ", ".join(side.debaters)}
 
 

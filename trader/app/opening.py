@@ -10,6 +10,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from strategies.kernels.cache import keep_in
 from trader.app.context import Context
 from trader.core.config import Config, LoadedConfig, load_config
 
@@ -24,14 +25,19 @@ if TYPE_CHECKING:
     from trader.app.heartbeat import DaemonStatus
     from trader.app.jobs import DaemonResult
     from trader.app.journaling import JournalView
+    from trader.app.kernel_work import Benched, CompiledKernels, KernelList, VerifiedKernels
     from trader.app.ledger_files import LedgerFile
     from trader.app.paper import RunResult
     from trader.app.replaying import ReplayResult
     from trader.app.running import AnswerRecorded
     from trader.app.service import Done, Unit
     from trader.app.serving import Served
+    from trader.app.sweep_plan import SweepRequest
+    from trader.app.sweeping import SweepResult
     from trader.app.viewing import OrdersView, PositionsView, StatusView
     from trader.core.ports import DebateListener
+
+    SweepProgress = Callable[[str, int, int], None]  # what is worked on, sets done, sets in all
 
 
 class App(Context):
@@ -43,12 +49,22 @@ class App(Context):
         start: date,
         end: date | None = None,
         out: Path | None = None,
+        sizing: str = "risk",
         progress: BacktestProgress | None = None,
     ) -> BacktestResult:
-        """Replay history from `start` to `end` (the data's end when None) beside two baselines."""
+        """Replay history from `start` to `end` (the data's end when None) beside two baselines.
+
+        sizing  "risk" as the gate sizes, or "all_in" to measure one strategy with all the cash
+        """
         from trader.app.backtesting import backtest
 
-        return backtest(self, start=start, end=end, out=out, progress=progress)
+        return backtest(self, start=start, end=end, out=out, sizing=sizing, progress=progress)
+
+    def sweep(self, request: SweepRequest, *, progress: SweepProgress | None = None) -> SweepResult:
+        """Try every set of a grid of numbers, and say how much of the best one is luck."""
+        from trader.app.sweeping import sweep
+
+        return sweep(self, request, progress)
 
     def run_once(
         self, *, restart_market: bool = False, listener: DebateListener | None = None
@@ -254,6 +270,32 @@ class App(Context):
 
         return actions(self, symbol, first=first, last=last)
 
+    def list_kernels(self) -> KernelList:
+        """Every kernel with what it promises."""
+        from trader.app.kernel_work import list_kernels
+
+        return list_kernels()
+
+    def verify_kernels(self, names: Sequence[str], backend: str) -> VerifiedKernels:
+        """Compare kernels with their definition."""
+        from trader.app.kernel_work import verify_kernels
+
+        return verify_kernels(names, backend)
+
+    def compile_kernels(
+        self, names: Sequence[str], progress: Callable[[str], None]
+    ) -> CompiledKernels:
+        """Compile CUDA kernels without a device, against their budgets."""
+        from trader.app.kernel_work import compile_kernels
+
+        return compile_kernels(names, progress)
+
+    def bench_kernels(self, names: Sequence[str]) -> Benched:
+        """Time kernels on this machine."""
+        from trader.app.kernel_work import bench_kernels
+
+        return bench_kernels(names)
+
     def doctor(self) -> tuple[Check, ...]:
         """Every check of this installation, with what to do about those that fail."""
         from trader.app.checking import checks
@@ -283,9 +325,7 @@ def open_app(
     )
     environ = os.environ if environ is None else environ
     app = App(_pinned(loaded, environ), environ)
-    # numba writes compiled kernels beside the source unless told otherwise; an installation may be
-    # read-only
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(app.state_dir / "numba"))
+    keep_in(app.state_dir / "numba")  # an installation may be read-only
     return app
 
 

@@ -39,6 +39,7 @@ class RunSide:
     slots: int
     debaters: tuple[str, ...]
     decisions: int
+    sizing: str  # "risk", or "all_in" where no gate stood between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +141,7 @@ def read_run(name: str, path: Path) -> RecordedRun:
             slots=len(slots),
             debaters=tuple(sorted({decision.debaters for decision in decisions.values()})),
             decisions=len(decisions),
+            sizing=begun.body.get("sizing", "risk"),
         )
         return RecordedRun(
             side=side,

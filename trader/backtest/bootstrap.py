@@ -23,6 +23,7 @@ from trader.report.contents import Interval, Intervals, Spread
 METHOD = "circular block bootstrap of the returns, percentile interval"
 CONFIDENCE = 0.9
 RESAMPLES = 2_000
+DECIMALS = 12  # NumPy's logarithms differ in the last digits from one processor to another
 SEED = 20_251
 
 Floats = NDArray[np.float64]
@@ -149,4 +150,6 @@ def _interval(measure: tuple[float, Floats] | None) -> Interval | None:
         return None
     outside = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(measure[1], (outside, 1.0 - outside))
-    return Interval(estimate=measure[0], low=float(low), high=float(high))
+    return Interval(
+        estimate=measure[0], low=round(float(low), DECIMALS), high=round(float(high), DECIMALS)
+    )

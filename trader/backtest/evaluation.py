@@ -142,7 +142,13 @@ def trade_rows(run: Replay) -> tuple[TradeRow, ...]:
     left = {leave.trade_id: leave.reason for slot in run.slots for leave in slot.exits}
     closes = _last_closes(run.slots)
     return tuple(
-        _trade_row(trade, cycles.get(trade.trade_id), left.get(trade.trade_id, ""), closes)
+        trade_row(
+            trade,
+            stop=_planned_stop(cycles.get(trade.trade_id)),
+            why_entered=_why_entered(cycles.get(trade.trade_id)),
+            why_left=left.get(trade.trade_id, ""),
+            close=closes[trade.symbol] if trade.is_open else None,
+        )
         for trade in run.book.trades.values()
     )
 
@@ -154,20 +160,39 @@ def _last_closes(slots: Sequence[SlotRecord]) -> dict[str, Decimal]:
     return found
 
 
-def _trade_row(
-    trade: Trade, cycle: CycleRecord | None, left: str, closes: Mapping[str, Decimal]
+def _planned_stop(cycle: CycleRecord | None) -> Decimal | None:
+    if cycle is None or cycle.intent is None:
+        return None
+    return exit_levels(cycle.symbol, cycle.debate.verdict)[0]
+
+
+def _why_entered(cycle: CycleRecord | None) -> str:
+    return cycle.candidate.signal.reason if cycle else ""
+
+
+def trade_row(
+    trade: Trade,
+    *,
+    stop: Decimal | None,
+    why_entered: str,
+    why_left: str,
+    close: Decimal | None,
 ) -> TradeRow:
+    """One trade as the report shows it.
+
+    stop      USD per share that it was entered with; None where that is not known
+    why_left  the strategy's own reason; empty where it had none
+    close     USD per share, the last one known; an open trade needs it
+    """
     profit = trade.profit
     if trade.is_open:
-        profit += trade.open_quantity * closes[trade.symbol]
-    risked = None
-    if cycle is not None and cycle.intent is not None:
-        stop, _ = exit_levels(cycle.symbol, cycle.debate.verdict)
-        risked = (trade.entry_price - stop) * trade.entry_quantity
+        assert close is not None  # what is held has had a bar
+        profit += trade.open_quantity * close
+    risked = None if stop is None else (trade.entry_price - stop) * trade.entry_quantity
     if trade.is_open:
         why_left = "still open"
     elif trade.exit_reason == "signal":
-        why_left = left or "the strategy left"
+        why_left = why_left or "the strategy left"
     else:
         why_left = WHY_LEFT[trade.exit_reason or "other"]
     exit_price = trade.exit_price
@@ -178,7 +203,7 @@ def _trade_row(
         quantity=float(trade.entry_quantity),
         entered_at=trade.entered_at,
         entry_price=float(trade.entry_price),
-        why_entered=cycle.candidate.signal.reason if cycle else "",
+        why_entered=why_entered,
         exited_at=None if trade.is_open else trade.exited_at,
         exit_price=None if trade.is_open or exit_price is None else float(exit_price),
         left_by="" if trade.is_open else str(trade.exit_reason),

@@ -10,7 +10,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from trader.cli import account, audit, control, daemon, data, exchange, ledger, setup, study
+from trader.cli import (
+    account,
+    audit,
+    control,
+    daemon,
+    data,
+    exchange,
+    kernels,
+    ledger,
+    setup,
+    study,
+    sweep,
+)
 from trader.core.errors import (
     ApprovalPendingError,
     BudgetError,
@@ -101,12 +113,14 @@ def front_door(
 
 
 study.register(app)
+sweep.register(app)
 audit.register(app)
 account.register(app)
 control.register(app)
 daemon.register(app)
 data.register(app)
 exchange.register(app)
+kernels.register(app)
 ledger.register(app)
 setup.register(app)
 

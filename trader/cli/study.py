@@ -74,6 +74,14 @@ def backtest(
     model: ModelOption = None,
     record: RecordOption = False,
     from_recording: FromRecordingOption = False,
+    sizing: Annotated[
+        str,
+        typer.Option(
+            "--sizing",
+            metavar="risk|all_in",
+            help="How much a trade buys; all_in measures one strategy alone, with --debate off.",
+        ),
+    ] = "risk",
     cash: Annotated[float | None, typer.Option(help="Paper money at the start, USD.")] = None,
     out: Annotated[
         Path | None,
@@ -100,7 +108,7 @@ def backtest(
         account__cash=cash,
     )
     with progress.bar() as tell:
-        result = opened.backtest(start=first, end=last, out=out, progress=tell)
+        result = opened.backtest(start=first, end=last, out=out, sizing=sizing, progress=tell)
     output.notices(result.notices)
     shared.show(result, backtest_words.tell_backtest)
 

@@ -38,6 +38,23 @@ def sharpe(equity: NDArray[np.float64], initial: float, periods_per_year: float)
     return float(change.mean()) / deviation * math.sqrt(periods_per_year)
 
 
+def sortino(equity: NDArray[np.float64], initial: float, periods_per_year: float) -> float | None:
+    """Annualised Sortino ratio of the bar returns against a target return of 0.
+
+    returns  mean / sqrt(mean(min(return, 0)²)) × sqrt(periods_per_year), both means over all bars;
+             None for fewer than two bars, without a loss beyond rounding, or for an account that
+             was ever worth nothing
+    source   Sortino and Price (1994), Performance Measurement in a Downside Risk Framework
+    """
+    if equity.size < 2 or initial <= 0.0 or not bool((equity > 0.0).all()):
+        return None
+    change = returns(equity, initial)
+    downside = math.sqrt(float(np.square(np.minimum(change, 0.0)).mean()))
+    if not downside > ROUNDING_NOISE:
+        return None
+    return float(change.mean()) / downside * math.sqrt(periods_per_year)
+
+
 def drawdowns(equity: NDArray[np.float64], initial: float) -> NDArray[np.float64]:
     """[T] fall below the highest equity so far, a fraction <= 0; the peak starts at `initial`."""
     peak = np.maximum(np.maximum.accumulate(equity), initial)

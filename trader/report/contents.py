@@ -27,7 +27,7 @@ class SourceInfo:
 class Column:
     """One way of trading the same bars at the same costs, at each of the report's times; USD."""
 
-    key: str  # "debate", "rules_debate", "arbitrator_alone", "without_debate", "buy_and_hold"
+    key: str  # "debate", "rules_debate", "arbitrator_alone", "without_debate", "all_in", …
     label: str
     performance: Performance
     equity: tuple[float, ...]
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeRow:
-    """One trade of the debated column; prices USD per share, money USD. None while it is open."""
+    """One trade of the first column; prices USD per share, money USD. None while it is open."""
 
     trade_id: str  # cycle id of the debate that opened it
     symbol: str

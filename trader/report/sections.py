@@ -299,8 +299,9 @@ def trades(contents: ReportContents, *, with_time: bool) -> Html:
         tag("td"),
         tag("td"),
     )
+    debates = " after debates" if contents.cycles else ""
     return table(
-        f"{counted(len(contents.trades), 'trade')} after debates; profit in USD after costs",
+        f"{counted(len(contents.trades), 'trade')}{debates}; profit in USD after costs",
         ("Trade", "#Shares", "Entered", "Left", "#Profit", "#R", "Debate"),
         (_trade(trade, debated, with_time=with_time) for trade in contents.trades),
         class_="trades",
@@ -317,7 +318,7 @@ def _trade(trade: TradeRow, debated: set[str], *, with_time: bool) -> Html:
     left: Cell = tag("i", "still open")
     if trade.exited_at is not None:
         left = _at(trade.exited_at, trade.exit_price, with_time=with_time)
-    seen = "debate" if trade.trade_id in debated else "not recorded"
+    seen = "debate" if trade.trade_id in debated else "not recorded" if debated else "none held"
     title = f"Debate of {trade.trade_id}"
     to_debate: Cell = (
         link(anchor(trade.trade_id), seen, aria_label=title) if trade.trade_id in debated else seen

@@ -28,6 +28,9 @@ def test_every_indicator_equals_talib_on_its_own_columns(name):
         (volatility.atr(BARS, 14, backend), talib.ATR(*PRICES, 14)),
         (volatility.bollinger(BARS, 20, 2.0, backend), talib.BBANDS(BARS.close, 20, 2.0, 2.0)),
         (volume.obv(BARS, backend), talib.OBV(BARS.close, BARS.volume)),
+        (momentum.stochastic(BARS, 14, 3, backend), talib.STOCHF(*PRICES, 14, 3)),
+        (volatility.rolling_max(BARS, 20, backend), talib.MAX(BARS.high, 20)),
+        (volatility.rolling_min(BARS, 20, backend), talib.MIN(BARS.low, 20)),
     ]
     for ours, theirs in pairs:
         assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
@@ -37,3 +40,10 @@ def test_realised_volatility_reads_the_close():
     ours = volatility.realised_volatility(BARS, 20, 252.0, kernels("reference"))
     last = np.std(np.diff(np.log(BARS.close[-21:])), ddof=1) * np.sqrt(252.0)
     assert ours[-1] == pytest.approx(last)
+
+
+def test_vwap_weighs_the_typical_price_by_the_volume():
+    ours = volume.vwap(BARS, 20, kernels("reference"))
+    typical = (BARS.high + BARS.low + BARS.close) / 3.0
+    assert ours[-1] == pytest.approx(np.average(typical[-20:], weights=BARS.volume[-20:]))
+    assert np.isnan(ours[:19]).all()

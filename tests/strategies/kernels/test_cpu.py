@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
 from strategies.kernels.dispatch import KERNELS, kernels
-from tests.strategies.market import adversarial, reference_bars, walk
+from tests.strategies.market import adversarial, reference_bars, walk, with_holes
 
 CPU, REFERENCE = kernels("cpu"), kernels("reference")
 
@@ -33,6 +33,10 @@ def computed(backend, bars, window=14):
         "adx": backend.adx(*prices, window),
         "obv": backend.obv(close, bars.volume),
         "realised_volatility": backend.realised_volatility(close, window + 1, 252.0),
+        "rolling_max": backend.rolling_max(bars.high, window),
+        "rolling_min": backend.rolling_min(bars.low, window),
+        "stochastic": backend.stochastic(*prices, window, fast),
+        "vwap": backend.vwap(*prices, bars.volume, window),
         "excursions": backend.excursions(bars.open, *prices, entry, exit_, distance, 0.0005),
     }
     assert set(results) == set(KERNELS)
@@ -44,10 +48,13 @@ def computed(backend, bars, window=14):
 
 
 def assert_twins(bars, window=14):
-    with np.errstate(all="ignore"):  # huge prints overflow on purpose
+    with np.errstate(all="ignore"):  # excursions in numbers that are no prices
         expected, actual = computed(REFERENCE, bars, window), computed(CPU, bars, window)
     for name, value in expected.items():
         assert_array_equal(actual[name], value, err_msg=name, strict=True)
+        if value.dtype == np.float64 and not name.startswith("rolling"):  # a zero has its sign,
+            there = ~np.isnan(value)  # but 0 and -0 are both the greatest of 0 and -0
+            assert_array_equal(np.signbit(actual[name][there]), np.signbit(value[there]), name)
 
 
 @pytest.mark.parametrize("window", [1, 2, 14])
@@ -77,11 +84,46 @@ def test_twins_equal_the_reference_on_ordinary_bars(bars, window):
     window=st.integers(1, 9),
 )
 def test_twins_equal_the_reference_on_any_series(close, window):
-    with np.errstate(all="ignore"):
-        bars = walk(close.size, seed=window)
-        bars.close[:] = close
-        bars.high[:] = np.maximum(bars.high, close)
+    bars = walk(close.size, seed=window)
+    bars.close[:] = close
+    bars.high[:] = np.maximum(bars.high, close)
     assert_twins(bars, window)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    columns=arrays(
+        np.float64,
+        st.tuples(st.just(4), st.integers(0, 40)),
+        elements=st.one_of(
+            st.floats(width=64, allow_subnormal=True),
+            st.sampled_from([0.0, -0.0, 1.0, 5e-324, 1e-300, 1.7e308, -1.7e308, np.nan]),
+        ),
+    ),
+    window=st.integers(1, 9),
+)
+def test_twins_equal_the_reference_on_numbers_that_are_no_prices(columns, window):
+    bars = walk(columns.shape[1], seed=window)
+    for name, column in zip(("high", "low", "close", "volume"), columns, strict=True):
+        getattr(bars, name)[:] = column
+    assert_twins(bars, window)
+
+
+@pytest.mark.parametrize("size", range(1, 70))
+def test_every_length_ends_in_a_group_of_its_own_size(size):
+    assert_twins(walk(size, seed=size), 5)
+
+
+@pytest.mark.parametrize("window", [*range(1, 40), 63, 64, 65, 299, 300, 301])
+def test_every_window_has_blocks_of_its_own_size(window):
+    assert_twins(walk(300, seed=6), window)
+
+
+@pytest.mark.parametrize("name", ["close", "high", "low", "volume"])
+@pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
+def test_one_hole_on_any_bar_of_any_column_is_seen(name, hole):
+    for bar in range(40):
+        assert_twins(with_holes(walk(40, seed=bar), (name, bar, hole)), 6)
 
 
 @pytest.mark.parametrize("backend", [CPU, REFERENCE], ids=lambda backend: backend.backend)
@@ -129,6 +171,12 @@ def test_twins_refuse_what_the_reference_refuses():
         lambda k: k.obv(x, np.ones((5, 1))),
         lambda k: k.realised_volatility(x, 1, 252.0),
         lambda k: k.realised_volatility(x, 2, -1.0),
+        lambda k: k.rolling_max(x, 0),
+        lambda k: k.rolling_min(x, -1),
+        lambda k: k.stochastic(x, x, x, 0, 3),
+        lambda k: k.stochastic(x, x, x, 14, 0),
+        lambda k: k.vwap(x, x, x, x, 0),
+        lambda k: k.vwap(x, x, x, np.ones(6), 2),
         lambda k: k.excursions(x, x, x, x, x > 0, np.ones(4, dtype=bool), x, 0.0),
     ]
     for call in calls:

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from strategies.kernels.dispatch import NUMBA_PAYS_FROM, kernels
+from strategies.kernels import device
+from strategies.kernels.dispatch import KERNELS, NUMBA_PAYS_FROM, kernels
+from trader.core.errors import EndpointError
 
 
 def run(code):
@@ -34,7 +36,7 @@ def test_a_backend_asked_for_by_name_is_taken_whatever_the_size():
 
 def test_an_unknown_backend_is_refused_with_the_ones_there_are():
     with pytest.raises(
-        ValueError, match="'gpu' does not exist; choose one of auto, cpu, reference"
+        ValueError, match="'gpu' does not exist; choose one of auto, cuda, cpu, reference"
     ):
         kernels("gpu")  # type: ignore[arg-type]
 
@@ -62,3 +64,26 @@ def test_without_numba_cpu_is_an_error_and_auto_says_why_it_fell_back():
     assert first == "reference numba cannot be imported"
     assert second.startswith("the cpu kernels need numba")
     assert "choose the backend auto or reference" in second
+
+
+def no_device():
+    raise EndpointError("CUDA: no driver; install one")
+
+
+def test_cuda_by_name_without_a_device_is_an_error_that_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(device, "require_device", no_device)
+    with pytest.raises(EndpointError, match="no driver; install one"):
+        kernels("cuda")
+
+
+def test_auto_never_asks_for_a_device_however_much_there_is_to_do(monkeypatch):
+    monkeypatch.setattr(device, "require_device", no_device)
+    assert kernels("auto", bars=10**15).backend == "cpu"
+    assert kernels("auto").backend == "reference"
+
+
+def test_every_backend_offers_every_kernel():
+    for backend in ("cpu", "reference"):
+        chosen = kernels(backend)
+        assert all(callable(getattr(chosen, name)) for name in KERNELS)
+    assert {"stochastic", "rolling_max", "rolling_min", "vwap"} < set(KERNELS)

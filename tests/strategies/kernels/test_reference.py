@@ -7,6 +7,7 @@ import pytest
 import ta.momentum
 import ta.trend
 import ta.volatility
+import ta.volume
 import talib
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -77,6 +78,33 @@ def test_bollinger_equals_talib(bars, window, deviations):
 @pytest.mark.parametrize("bars", MARKETS)
 def test_obv_equals_talib(bars):
     same(reference.obv(bars.close, bars.volume), talib.OBV(bars.close, bars.volume))
+
+
+@pytest.mark.parametrize("bars", MARKETS)
+@pytest.mark.parametrize(("window", "smooth"), [(2, 2), (14, 3), (5, 20)])
+def test_stochastic_equals_talib(bars, window, smooth):
+    prices = (bars.high, bars.low, bars.close)
+    ours = reference.stochastic(*prices, window, smooth)
+    for mine, its in zip(ours, talib.STOCHF(*prices, window, smooth), strict=True):
+        same(mine, its)
+
+
+@pytest.mark.parametrize("bars", MARKETS)
+@pytest.mark.parametrize("window", [2, 20])
+def test_rolling_extremes_equal_talib(bars, window):
+    assert_array_equal(reference.rolling_max(bars.high, window), talib.MAX(bars.high, window))
+    assert_array_equal(reference.rolling_min(bars.low, window), talib.MIN(bars.low, window))
+
+
+@pytest.mark.parametrize("bars", MARKETS)
+@pytest.mark.parametrize("window", [1, 7, 14])
+def test_vwap_equals_ta(bars, window):
+    import pandas as pd
+
+    columns = [pd.Series(x) for x in (bars.high, bars.low, bars.close, bars.volume)]
+    theirs = ta.volume.VolumeWeightedAveragePrice(*columns, window=window)
+    ours = reference.vwap(bars.high, bars.low, bars.close, bars.volume, window)
+    same(ours, theirs.volume_weighted_average_price().to_numpy())
 
 
 def test_published_values_of_the_reference_bars():
@@ -218,6 +246,19 @@ def test_a_huge_print_leaves_no_drift():
     assert upper[-1] == lower[-1] == 1.0
 
 
+@pytest.mark.parametrize("bar", range(12))
+def test_a_huge_print_early_on_is_no_level_for_later_windows(bar):
+    close = np.full(80, 0.1)
+    close[bar] = 1e16
+    late = slice(bar + 10, None)
+    assert (reference.sma(close, 10)[late] == 0.1).all()
+    upper, _, lower = reference.bollinger(close, 10)
+    assert (upper[late] == lower[late]).all()
+    volume = np.full(80, 7.0)
+    typical = (0.1 + 0.1 + 0.1) / 3.0
+    assert (reference.vwap(close, close, close, volume, 10)[late] == typical).all()
+
+
 def test_obv_ignores_a_tie():
     obv = reference.obv(np.array([2.0, 3.0, 3.0, 1.0]), np.array([10.0, 5.0, 7.0, 4.0]))
     assert_array_equal(obv, [10.0, 15.0, 15.0, 11.0])
@@ -269,3 +310,76 @@ def test_every_value_stays_in_its_range(name):
         assert ((valid >= 0.0) & (valid <= 100.0 + 1e-9)).all()
     swing = reference.atr(bars.high, bars.low, bars.close, 14)
     assert (swing[np.isfinite(swing)] >= 0.0).all()
+
+
+def test_stochastic_is_50_while_nothing_moves_and_runs_to_its_ends_afterwards():
+    flat = np.full(30, 0.1)
+    fast, slow = reference.stochastic(flat, flat, flat, 5, 3)
+    assert np.isnan(fast[:6]).all()
+    assert (fast[6:] == 50.0).all()
+    assert (slow[6:] == 50.0).all()
+    rising = np.arange(1.0, 31.0)
+    assert (reference.stochastic(rising, rising, rising, 5, 3)[0][6:] == 100.0).all()
+    assert (reference.stochastic(-rising, -rising, -rising, 5, 3)[1][6:] == 0.0).all()
+
+
+def test_vwap_of_equal_prices_is_that_price_and_there_is_none_without_volume():
+    flat, volume = np.full(30, 0.1), np.arange(30.0)
+    assert (reference.vwap(flat, flat, flat, volume, 4)[3:] == (0.1 + 0.1 + 0.1) / 3.0).all()
+    volume[10:16] = 0.0
+    nothing = np.isnan(reference.vwap(flat, flat, flat, volume, 4))
+    assert_array_equal(np.flatnonzero(nothing), [0, 1, 2, 13, 14, 15])
+
+
+def test_vwap_by_hand():
+    high, low, close = (np.array(x) for x in ([4.0, 7.0], [2.0, 4.0], [3.0, 4.0]))
+    ours = reference.vwap(high, low, close, np.array([300.0, 100.0]), 2)
+    assert ours[1] == 3.5  # (3 × 300 + 5 × 100) / 400
+
+
+def test_macd_of_a_constant_is_exactly_nothing():
+    for part in reference.macd(np.full(60, 0.1), 3, 6, 4):
+        assert (part[8:] == 0.0).all()
+    volatility = reference.realised_volatility(np.full(60, 0.1), 5, 252.0)
+    assert (volatility[5:] == 0.0).all()
+
+
+def test_a_window_of_one_bar_is_the_bar():
+    bars = walk(50, seed=14)
+    flat = np.zeros(50)
+    for average in (reference.sma, reference.ema, reference.rolling_max):
+        assert_array_equal(average(bars.close, 1), bars.close)
+    upper, middle, lower = reference.bollinger(bars.close, 1)
+    for band in (upper, middle, lower):
+        assert_array_equal(band, bars.close)
+    assert_array_equal(reference.macd(bars.close, 1, 2, 1)[2][1:], flat[1:])
+    ranges = reference.true_range(bars.high, bars.low, bars.close)
+    assert_array_equal(reference.atr(bars.high, bars.low, bars.close, 1), ranges)
+    assert set(reference.rsi(bars.close, 1)[1:]) == {0.0, 100.0}
+
+
+@pytest.mark.parametrize("window", [2, 20, 300])
+@pytest.mark.parametrize("level", [1.0, 1e4, 1e8])
+def test_a_small_deviation_on_a_high_level_keeps_its_digits(window, level):
+    x = level + np.random.default_rng(6).normal(0.0, 1e-3, 700)
+    ours = reference.bollinger(x, window, 1.0)
+    exact = [np.std(x[t + 1 - window : t + 1].astype(np.longdouble)) for t in range(299, 700)]
+    half = (ours[0] - ours[2])[299:] / 2.0
+    assert_allclose(
+        half, np.array(exact, dtype=np.float64), rtol=1e-10, atol=2.0 * np.spacing(level)
+    )
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 13, 14, 15, 16, 17, 60])
+def test_window_14_of_any_length_has_a_value_from_its_warm_up_on(size):
+    bars = walk(size, seed=15)
+    prices = (bars.high, bars.low, bars.close)
+    first = {
+        13: (reference.sma(bars.close, 14), reference.vwap(*prices, bars.volume, 14)),
+        14: (reference.rsi(bars.close, 14), reference.atr(*prices, 14)),
+        15: reference.stochastic(*prices, 14, 3),
+        27: (reference.adx(*prices, 14)[0],),
+    }
+    for bar, outputs in first.items():
+        for out in outputs:
+            assert_array_equal(np.isnan(out), np.arange(size) < bar)

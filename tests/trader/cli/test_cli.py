@@ -53,6 +53,8 @@ def trader(*arguments: str, state: Path | None = None, env=None, stdin=subproces
             "did you mean atr_trend",
         ),
         (("backtest", "--from", "2026-08-04", "--to", "2026-08-03"), 2, "before"),
+        (("backtest", "--from", "2026-08-03", "--sizing", "all_in"), 2, "say --debate off"),
+        (("run", "--paper", "--once", "--sizing", "all_in"), 2, "--sizing"),
         (("backtest", "--from", "2026-08-03", "--set", "risk.max_position_weight=15"), 3, "0.15"),
         (("run",), 2, "paper money is the only mode"),
         (("run", "--paper", "--once", "--speed", "0"), 2, "go with the schedule"),

@@ -16,6 +16,7 @@ from trader.core.metrics import (
     performance,
     returns,
     sharpe,
+    sortino,
     total_return,
 )
 
@@ -75,6 +76,37 @@ def test_sharpe_agrees_with_the_statistics_module(values, initial):
 )
 def test_sharpe_is_unknown_rather_than_infinite(equity):
     assert sharpe(equity, 100.0, 252.0) is None
+
+
+def test_sortino_divides_by_the_root_mean_square_of_the_losses_over_all_bars():
+    # returns of +1 %, -1 %, 0 and +2 %: mean 0.5 %, downside sqrt(0.01² / 4) = 0.5 %
+    equity = 100.0 * np.cumprod(curve(1.01, 0.99, 1.0, 1.02))
+    assert sortino(equity, 100.0, 252.0) == pytest.approx(math.sqrt(252.0))
+    assert sortino(equity, 100.0, 1.0) == pytest.approx(1.0)
+
+
+def test_sortino_counts_a_loss_on_the_first_bar_from_the_initial_cash():
+    assert sortino(curve(90, 90), 100.0, 1.0) == pytest.approx(-0.05 / math.sqrt(0.01 / 2))
+
+
+@settings(deadline=None)
+@given(CURVES, st.floats(1.0, 1e6))
+def test_sortino_agrees_with_the_statistics_module(values, initial):
+    whole = [initial, *values]
+    change = [b / a - 1.0 for a, b in itertools.pairwise(whole)]
+    downside = math.sqrt(statistics.fmean(min(each, 0.0) ** 2 for each in change))
+    assume(downside > 1e-9)
+    expected = statistics.fmean(change) / downside * math.sqrt(252.0)
+    assert sortino(np.array(values), initial, 252.0) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "equity",
+    [curve(), curve(90), curve(100, 100), curve(101, 105, 110), curve(90, 0, 10), curve(90, -5)],
+    ids=["empty", "one bar", "flat", "no loss", "nothing left", "in debt"],
+)
+def test_sortino_is_unknown_rather_than_infinite(equity):
+    assert sortino(equity, 100.0, 252.0) is None
 
 
 def test_a_loss_on_the_first_bar_is_a_drawdown_from_the_initial_cash():

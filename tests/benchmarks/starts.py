@@ -1,0 +1,54 @@
+"""How long a fresh process takes to its first backtest, against importing numba alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.benchmarks.rows import Row
+
+ROOT = Path(__file__).parents[2]
+REPEATS = 7
+ALONE = "import numba"
+FIRST = """
+from strategies.kernels.walk_one import sma_cross_backtest
+from tests.benchmarks.market import lognormal
+from tests.benchmarks.sweeps import TERMS, prices_of
+assert sma_cross_backtest(prices_of(lognormal()), 20, 50, TERMS).trades > 0
+"""
+
+
+def row(*, repeats: int = REPEATS) -> Row:
+    """The ratio of the two processes, kernels compiled before and kept in a folder of this run."""
+    with tempfile.TemporaryDirectory() as folder:
+        cold = _seconds(FIRST, folder)
+        warm, alone = [], []
+        for _ in range(repeats):  # in turn, so that both meet the same load
+            alone.append(_seconds(ALONE, folder))
+            warm.append(_seconds(FIRST, folder))
+    best, least = min(warm), min(alone)
+    return Row(
+        work="first backtest in a fresh process, warm cache, vs import numba",
+        unit="×",
+        at_least=3.0,
+        aim=2.0,
+        less_is_better=True,
+        value=best / least,
+        note=f"{best:.2f} s vs {least:.2f} s of wall time; with an empty cache {cold:.1f} s",
+        detail={"warm_seconds": best, "numba_seconds": least, "cold_seconds": cold},
+    )
+
+
+def _seconds(code: str, folder: str) -> float:
+    began = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_CACHE_DIR": folder},
+        check=True,
+    )
+    return time.perf_counter() - began

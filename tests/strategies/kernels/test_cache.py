@@ -1,0 +1,204 @@
+"""Compiled kernels are kept where that is possible, and one warning says where it is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strategies.kernels.cache import PREFIX, sources_digest
+
+ROOT = Path(__file__).parents[3]
+USE = """
+{first}
+from strategies.kernels import cache
+{before}
+import numba
+{work}
+print(cache.in_use().folder.parent)
+"""
+KERNEL = """
+import numpy as np
+from strategies.kernels.cpu import obv
+assert obv(np.arange(1.0, 9.0), np.ones(8))[-1] == 8.0
+"""
+DOOR = """
+import numpy as np
+from strategies.kernels import cache
+cache.keep_in(cache.Path({wanted!r}))
+{before}
+from strategies.kernels.dispatch import kernels
+chosen = kernels({backend!r}, bars=10**9)
+assert chosen.obv(np.arange(1.0, 9.0), np.ones(8))[-1] == 8.0
+print(chosen.backend, cache.in_use())
+"""
+
+
+def use(
+    *,
+    keep_in: Path | None = None,
+    first: str = "",
+    before: str = "",
+    work: str = "",
+    **environ: str,
+) -> subprocess.CompletedProcess[str]:
+    """Import numba in a process of its own, then do some `work`; prints the folder of the cache."""
+    if keep_in is not None:
+        before = f"cache.keep_in(cache.Path({str(keep_in)!r})); {before}"
+    return ran(USE.format(first=first, before=before, work=work), **environ)
+
+
+def door(
+    wanted: Path, *, backend: str, before: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """One kernel by the public door; prints the backend and the cache."""
+    return ran(DOOR.format(wanted=str(wanted), before=before, backend=backend), **environ)
+
+
+def ran(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=kept | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def folder_of(done: subprocess.CompletedProcess[str]) -> Path:
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.strip())
+
+
+def kept(folder: Path) -> list[Path]:
+    return list(folder.glob(f"{PREFIX}*/*/*.nbi"))
+
+
+def below_a_file(tmp_path: Path) -> Path:
+    """A folder that nobody can make, not even root."""
+    file = tmp_path / "file"
+    file.touch()
+    return file / "numba"
+
+
+def test_kernels_are_kept_where_the_program_wants_them_and_nothing_is_said(tmp_path):
+    done = use(work=KERNEL, keep_in=tmp_path / "state" / "numba")
+    assert folder_of(done) == tmp_path / "state" / "numba"
+    assert kept(tmp_path / "state" / "numba")
+    assert done.stderr == ""
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_named_folder_goes_before_the_one_the_program_wants(tmp_path):
+    done = use(work=KERNEL, keep_in=tmp_path / "state", NUMBA_CACHE_DIR=str(tmp_path / "named"))
+    assert folder_of(done) == tmp_path / "named"
+    assert kept(tmp_path / "named")
+    assert not (tmp_path / "state").exists()
+
+
+def test_an_unwritable_named_folder_gives_one_warning_and_a_private_one(tmp_path):
+    bad = below_a_file(tmp_path)
+    done = use(work=KERNEL, keep_in=tmp_path / "state" / "numba", NUMBA_CACHE_DIR=str(bad))
+    assert folder_of(done) == tmp_path / "state" / "numba"
+    assert (tmp_path / "state" / "numba").stat().st_mode & 0o777 == 0o700
+    assert kept(tmp_path / "state" / "numba")
+    (warning,) = done.stderr.splitlines()
+    assert str(bad) in warning
+    assert str(tmp_path / "state" / "numba") in warning
+
+
+def test_an_unwritable_state_folder_leaves_a_private_one_among_the_temporary(tmp_path):
+    spare = tmp_path / "tmp"
+    spare.mkdir()
+    done = use(keep_in=below_a_file(tmp_path), TMPDIR=str(spare))
+    used = folder_of(done)
+    assert used.parent == spare
+    assert used.stat().st_mode & 0o777 == 0o700
+    assert len(done.stderr.splitlines()) == 1
+    assert folder_of(use(keep_in=below_a_file(tmp_path), TMPDIR=str(spare))) == used  # found again
+
+
+def test_a_folder_that_others_can_write_is_not_loaded_from(tmp_path):
+    spare = tmp_path / "tmp"
+    trap = spare / f"debate-trader-{os.geteuid()}"
+    trap.mkdir(parents=True)
+    trap.chmod(0o777)
+    used = folder_of(use(keep_in=below_a_file(tmp_path), TMPDIR=str(spare)))
+    assert used not in {trap, below_a_file(tmp_path)}
+    assert not list(trap.iterdir())
+    assert not used.exists()  # it went with the process
+
+
+def test_a_link_among_the_temporary_folders_is_not_followed(tmp_path):
+    spare, elsewhere = tmp_path / "tmp", tmp_path / "elsewhere"
+    spare.mkdir()
+    elsewhere.mkdir(mode=0o700)
+    (spare / f"debate-trader-{os.geteuid()}").symlink_to(elsewhere)
+    assert folder_of(use(keep_in=below_a_file(tmp_path), TMPDIR=str(spare))) != elsewhere
+    assert not list(elsewhere.iterdir())
+
+
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))"
+
+
+def test_where_nothing_can_be_written_auto_takes_the_reference(tmp_path):
+    done = door(tmp_path / "numba", backend="auto", before=FULL, TMPDIR=str(tmp_path))
+    assert done.stdout.startswith("reference None"), done.stderr
+
+
+def test_where_nothing_can_be_written_cpu_by_name_says_what_to_do(tmp_path):
+    done = door(tmp_path / "numba", backend="cpu", before=FULL, TMPDIR=str(tmp_path))
+    assert done.returncode == 1
+    assert "ConfigError" in done.stderr
+    assert "NUMBA_CACHE_DIR" in done.stderr
+
+
+def test_nothing_is_made_before_numba_is_needed(tmp_path):
+    before = "import strategies.registry, sys; assert 'numba' not in sys.modules"
+    done = door(tmp_path / "numba", backend="reference", before=before)
+    assert done.stdout.strip() == "reference None", done.stderr
+    assert not (tmp_path / "numba").exists()
+
+
+def test_numba_that_is_there_already_is_told_too(tmp_path):
+    done = use(work=KERNEL, first="import numba", NUMBA_CACHE_DIR=str(tmp_path / "named"))
+    assert folder_of(done) == tmp_path / "named"
+    assert kept(tmp_path / "named")
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("windows.py", True),  # its functions are compiled into those of others
+        ("lanes.py", True),  # its constants are
+        ("spec.py", False),
+        ("new.py", False),
+    ],
+)
+def test_the_folder_changes_with_the_sources_that_kernels_are_made_of(tmp_path, name, counts):
+    for path in (ROOT / "strategies" / "kernels").glob("*.py"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    before = sources_digest(tmp_path)
+    with (tmp_path / name).open("a", encoding="utf-8") as source:
+        source.write("# changed\n")
+    assert (sources_digest(tmp_path) != before) == counts
+
+
+def test_a_child_process_shares_the_folder_of_its_parent(tmp_path):
+    inherited = tmp_path / "numba" / f"{PREFIX}0123456789ab"
+    assert folder_of(use(NUMBA_CACHE_DIR=str(inherited))) == tmp_path / "numba"
+
+
+@pytest.mark.parametrize("days", [29, 31])
+def test_states_of_the_sources_that_nobody_uses_are_forgotten(tmp_path, days):
+    old = tmp_path / "numba" / f"{PREFIX}0123456789ab"
+    old.mkdir(parents=True)
+    then = old.stat().st_mtime - days * 86_400
+    os.utime(old, (then, then))
+    folder_of(use(keep_in=tmp_path / "numba"))
+    assert old.exists() == (days < 30)
