@@ -27,10 +27,16 @@ SOURCES = Path(__file__).parent
 VARIABLE = "NUMBA_CACHE_DIR"
 PREFIX = "kernels-"  # of the folder of one state of the sources
 PRIVATE_MODE = 0o700
-PROBE_BYTES = 4 << 20  # about what all kernels take
+PROBE_BYTES = 16 << 20  # a little more than all kernels take
+PROBE_MORE_BYTES = 1 << 20  # where some are kept already
 COMPILES = re.compile(r"^(import numba$|@(compiled|inlined|step)$)", re.MULTILINE)
-IMPORTED = re.compile(r"^from strategies\.kernels\.(\w+) import", re.MULTILINE)
+IMPORTED = re.compile(
+    r"^from strategies\.kernels(?:\.(\w+) import| import (\([^)]*\)|.*))", re.MULTILINE
+)
+STATE = re.compile(PREFIX + "[0-9a-f]{12}")
 KEPT_SECONDS = 30 * 86_400.0  # after the last use, a state of the sources is forgotten
+KEPT_STATES = 8  # more are forgotten after a day: who edits the sources makes many
+KEPT_MORE_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +74,10 @@ def in_use() -> KernelCache | None:
 def choose() -> KernelCache:
     """Choose a folder that can be written, and give it to numba; says so where it is another one.
 
-    In this order: NUMBA_CACHE_DIR, else that of `keep_in`, else beside the sources or in the
-    user's cache; then a private folder (mode 0700) in the program's own, or in the temporary one.
-    Raises ImportError where none can be written, as numba cannot be loaded for use then.
+    In this order: NUMBA_CACHE_DIR, else that of `keep_in`, else beside the sources, or, where those
+    are not the user's to write, in the user's cache; then a private folder (mode 0700) in the
+    program's own, or in the temporary one. Raises ImportError where none can be written, as numba
+    cannot be loaded for use then.
     """
     _Door.chosen = _chosen(os.environ.get(VARIABLE), _Door.wanted)
     os.environ[VARIABLE] = str(_Door.chosen.folder)
@@ -85,14 +92,14 @@ def choose() -> KernelCache:
 def _chosen(named: str | None, wanted: Path | None) -> KernelCache:
     state = PREFIX + sources_digest()
     firsts = _firsts(named, wanted)
-    refused = None
+    reasons: list[str] = []
     for folder in firsts:
         reason = _unusable(folder / state)
         if reason is None:
-            if not named:
-                _forget_old(folder, state)
-            return KernelCache(folder=folder / state, refused=refused)
-        refused = refused or f"{folder} ({reason})"
+            _forget_old(folder, state)
+            return KernelCache(folder=folder / state)  # any of these is as good
+        reasons.append(f"{folder} ({reason})")
+    refused = " or ".join(reasons)
     for private in (wanted, _shared_temporary()):
         if private is None or private in firsts:
             continue
@@ -108,15 +115,17 @@ def _chosen(named: str | None, wanted: Path | None) -> KernelCache:
 
 
 def _firsts(named: str | None, wanted: Path | None) -> Sequence[Path]:
-    """The folders to try before a warning is due."""
+    """The folders to try before a warning is due; absolute, as the program may change its own."""
     if named:
-        folder = Path(named)
+        folder = Path(named).absolute()
         return (folder.parent if folder.name.startswith(PREFIX) else folder,)  # of a parent process
     if wanted is not None:
         return (wanted,)
     beside = SOURCES / "__pycache__"
-    users = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return (beside, Path(users) / "debate-trader")
+    asked = Path(os.environ.get("XDG_CACHE_HOME", ""))  # to be ignored where it is not absolute
+    users = asked if asked.is_absolute() else Path(os.path.expanduser("~/.cache"))
+    known = users.is_absolute()  # a user without a name has no home
+    return (beside, users / "debate-trader") if known else (beside,)
 
 
 def sources_digest(folder: Path = SOURCES) -> str:
@@ -136,7 +145,8 @@ def _sources(folder: Path) -> dict[str, str]:
         name = waiting.pop()
         if name in texts and name not in found:
             found[name] = texts[name]
-            waiting += IMPORTED.findall(texts[name])
+            for module, names in IMPORTED.findall(texts[name]):
+                waiting += [module] if module else re.findall(r"\w+", names)
     return found
 
 
@@ -144,8 +154,9 @@ def _unusable(folder: Path) -> str | None:
     """Why kernels cannot be kept in `folder`; None where they can. Makes the folder."""
     try:
         _make(folder)
+        used = next(folder.iterdir(), None) is not None
         with tempfile.TemporaryFile(dir=folder) as probe:
-            probe.write(bytes(PROBE_BYTES))
+            probe.write(bytes(PROBE_MORE_BYTES if used else PROBE_BYTES))
             probe.flush()
         os.utime(folder)  # the last use
     except OSError as exc:
@@ -192,14 +203,16 @@ def _fresh_temporary() -> Path | None:
 
 
 def _forget_old(folder: Path, state: str) -> None:
-    """Remove the states of the sources that nobody has used for long."""
+    """Remove the states of the sources that nobody has used for long, sooner where many are."""
     try:
         now = (folder / state).lstat().st_mtime
-        states = {path: path.lstat().st_mtime for path in folder.glob(f"{PREFIX}*")}
+        states = [
+            (path.lstat().st_mtime, path) for path in folder.iterdir() if STATE.fullmatch(path.name)
+        ]
     except OSError:  # another process removes them too
         return
-    for path, used in states.items():
-        if now - used > KEPT_SECONDS:
+    for place, (used, path) in enumerate(sorted(states, reverse=True)):
+        if now - used > (KEPT_SECONDS if place < KEPT_STATES else KEPT_MORE_SECONDS):
             shutil.rmtree(path, ignore_errors=True)
 
 

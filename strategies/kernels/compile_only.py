@@ -2,7 +2,8 @@
 
 numba-cuda asks the current device for its architecture whenever a kernel calls a function; here
 that question is answered for it. The PTX then goes through nvJitLink, which assembles it as the
-driver would and says what it used. Types and LLVM code are worked out once for all architectures.
+driver would and says what it used. Types, LLVM code and PTX are worked out once for all
+architectures: the PTX of our kernels differs in the line that names its target, and in no other.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from strategies.kernels.device import INSTALL, cuda_report
 from strategies.kernels.occupancy import Occupancy, occupancy
 from strategies.kernels.ptx import instructions, loop_instructions
+from strategies.kernels.switches import switched_off
 from trader.core.errors import EndpointError
 
 if TYPE_CHECKING:
@@ -122,7 +124,10 @@ def compile_all(
 def compile_for(
     kernel: Kernel, dtype: str, capabilities: tuple[Capability, ...]
 ) -> Iterator[Compiled]:
-    """`kernel` for every architecture in turn; typed and lowered once."""
+    """`kernel` for every architecture in turn; PTX is made for the first, and read by the others.
+
+    So what is asked for first must be the oldest.
+    """
     from strategies.kernels.cuda_launch import separate_products
 
     with answering_for_the_device(capabilities[0]), separate_products():
@@ -133,10 +138,10 @@ def compile_for(
             abi="numba",
             cc=capabilities[0],
         )
+        (ptx,) = library.get_asm_strs(cc=capabilities[0])
     for capability in capabilities:
-        with answering_for_the_device(capability), separate_products():
-            (ptx,) = library.get_asm_strs(cc=capability)
-        yield _assembled(kernel, dtype, capability, ptx)
+        target = ".target sm_{}{}".format(*capability)
+        yield _assembled(kernel, dtype, capability, re.sub(r"\.target sm_\d+", target, ptx))
 
 
 @contextlib.contextmanager
@@ -181,8 +186,9 @@ def numba_signature(signature: str, dtype: str) -> Any:
 
 def _require_compiler() -> None:
     report = cuda_report()
-    if report.simulated:
-        raise EndpointError("the CUDA simulator compiles nothing; unset NUMBA_ENABLE_CUDASIM")
+    variable = switched_off()
+    if variable is not None:
+        raise EndpointError(f"numba compiles nothing while {variable} is set; unset it")
     if not report.compiles:
         absent = ", ".join(name for name, version in report.packages if version is None)
         raise EndpointError(f"CUDA kernels cannot be compiled without {absent}; {INSTALL}")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 
+from strategies.kernels.switches import SIMULATOR, switched_off
+
 F = TypeVar("F", bound=Callable[..., Any])
 Slice = Any  # [T] float32 or float64, on the CPU or on a device
 Real = Any  # a scalar of the slice's type
 
-SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in {"", "0"}
+SIMULATED = switched_off() == SIMULATOR
 
 
 def step(function: F) -> F:

@@ -76,6 +76,7 @@ def macd_crossings(
 
 
 def _both(write: Callable[..., None], bars: int, threads: int, *rules: Any) -> tuple[Words, Words]:
+    rules = tuple(np.ascontiguousarray(rule) for rule in rules)  # one layout, one compiled version
     rows = len(rules[-1])
     up = np.zeros((rows, bars // BITS), dtype=np.uint64)
     down = np.zeros_like(up)

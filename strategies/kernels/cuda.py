@@ -39,7 +39,7 @@ Launch = Callable[[Arrays, Arrays, Arrays], None]  # inputs [T], parameters [P],
 ROOM = 64  # bars a lane of `rsi_rows` works on together
 
 
-@kernel(signature="f1 i1 f2")
+@kernel(signature="f1 i1 f2", registers=(66, 64))
 def sma_rows(x: Any, window: Any, out: Any) -> None:
     """Out [P, T]; a thread writes a block of window[p] bars, the grid's second axis is p."""
     block = cuda.grid(1)
@@ -48,7 +48,7 @@ def sma_rows(x: Any, window: Any, out: Any) -> None:
         steps.sma_block(x, window[p], block, out[p])
 
 
-@kernel(signature="f1 i1 i0 f2 f2", registers=(96, 72))
+@kernel(signature="f1 i1 i0 f2 f2", registers=(68, 66))
 def deviation_rows(x: Any, window: Any, ddof: int, mean: Any, out: Any) -> None:
     """Two [P, T]; a thread writes a block of window[p] bars, the grid's second axis is p."""
     block = cuda.grid(1)
@@ -57,7 +57,7 @@ def deviation_rows(x: Any, window: Any, ddof: int, mean: Any, out: Any) -> None:
         steps.deviation_block(x, window[p], ddof, block, mean[p], out[p])
 
 
-@kernel(signature="f1 i1 f0 f2")
+@kernel(signature="f1 i1 f0 f2", registers=(50, 46))
 def extreme_rows(x: Any, window: Any, sign: Any, out: Any) -> None:
     """Out [P, T], greatest for sign 1 and least for -1; threads and blocks as `sma_rows`."""
     block = cuda.grid(1)
@@ -66,7 +66,7 @@ def extreme_rows(x: Any, window: Any, sign: Any, out: Any) -> None:
         steps.extreme_block(x, window[p], block, sign, out[p])
 
 
-@kernel(signature="f1 f1 f1 f1 i1 f2 f2", registers=(112, 88))
+@kernel(signature="f1 f1 f1 f1 i1 f2 f2", registers=(104, 88))
 def vwap_rows(
     high: Any, low: Any, close: Any, volume: Any, window: Any, room: Any, out: Any
 ) -> None:
@@ -79,7 +79,7 @@ def vwap_rows(
         steps.vwap_block(high, low, close, volume, window[p], block, here, out[p])
 
 
-@kernel(signature="f1 i1 f2")
+@kernel(signature="f1 i1 f2", registers=(68, 68))
 def ema_rows(x: Any, window: Any, out: Any) -> None:
     """Out [P, T], one thread a window."""
     p = cuda.grid(1)
@@ -87,7 +87,7 @@ def ema_rows(x: Any, window: Any, out: Any) -> None:
         steps.ema_lane(x, window[p], out[p])
 
 
-@kernel(signature="f1 i1 f2 f2", registers=(88, 72))
+@kernel(signature="f1 i1 f2 f2", registers=(82, 68))
 def rsi_rows(close: Any, window: Any, room: Any, out: Any) -> None:
     """Out [P, T], one thread a window; room [P, 64] is scratch."""
     p = cuda.grid(1)
@@ -95,7 +95,7 @@ def rsi_rows(close: Any, window: Any, room: Any, out: Any) -> None:
         steps.rsi_lane(close, window[p], room[p], out[p])
 
 
-@kernel(signature="f1 f1 f1 i1 f2")
+@kernel(signature="f1 f1 f1 i1 f2", registers=(68, 68))
 def atr_rows(high: Any, low: Any, close: Any, window: Any, out: Any) -> None:
     """Out [P, T], one thread a window."""
     p = cuda.grid(1)
@@ -103,7 +103,7 @@ def atr_rows(high: Any, low: Any, close: Any, window: Any, out: Any) -> None:
         steps.atr_lane(high, low, close, window[p], out[p])
 
 
-@kernel(signature="f1 i1 i1 i1 f2 f2 f2", registers=(112, 88))
+@kernel(signature="f1 i1 i1 i1 f2 f2 f2", registers=(100, 76))
 def macd_rows(
     x: Any, fast: Any, slow: Any, signal: Any, line: Any, signal_line: Any, histogram: Any
 ) -> None:
@@ -113,7 +113,7 @@ def macd_rows(
         steps.macd_lane(x, fast[p], slow[p], signal[p], line[p], signal_line[p], histogram[p])
 
 
-@kernel(signature="f1 f1 f1 i1 f2 f2 f2", registers=(112, 88))
+@kernel(signature="f1 f1 f1 i1 f2 f2 f2", registers=(106, 84))
 def adx_rows(
     high: Any, low: Any, close: Any, window: Any, index: Any, plus: Any, minus: Any
 ) -> None:
@@ -123,7 +123,7 @@ def adx_rows(
         steps.adx_lane(high, low, close, window[p], index[p], plus[p], minus[p])
 
 
-@kernel(signature="f1 f1 f1 i1 i1 f2 f2", registers=(112, 88))
+@kernel(signature="f1 f1 f1 i1 i1 f2 f2", registers=(84, 76))
 def stochastic_rows(
     high: Any, low: Any, close: Any, window: Any, smooth: Any, fast: Any, slow: Any
 ) -> None:
@@ -133,7 +133,7 @@ def stochastic_rows(
         steps.stochastic_lane(high, low, close, window[p], smooth[p], fast[p], slow[p])
 
 
-@kernel(signature="f1 f1 f1 f1")
+@kernel(signature="f1 f1 f1 f1", registers=(56, 54))
 def true_range_bars(high: Any, low: Any, close: Any, out: Any) -> None:
     """Out [T], one thread a bar."""
     t = cuda.grid(1)
@@ -144,7 +144,7 @@ def true_range_bars(high: Any, low: Any, close: Any, out: Any) -> None:
         steps.true_ranges(high[t : t + 1], low[t : t + 1], before, out[t : t + 1])
 
 
-@kernel(signature="f1 f1 f1")
+@kernel(signature="f1 f1 f1", registers=(62, 58))
 def obv_bars(close: Any, volume: Any, out: Any) -> None:
     """Out [T], all by one thread: a sum has only one order."""
     if cuda.grid(1) == 0:

@@ -55,7 +55,7 @@ def _write_words(codes: Any, first: int, bars: int, words: Any) -> None:
         words[first // BITS + lane, cuda.blockIdx.x, 1] = down
 
 
-@kernel(signature="f2 f2 i1 i1 u3", threads=THREADS)
+@kernel(signature="f2 f2 i1 i1 u3", threads=THREADS, registers=(46, 46))
 def cross_rows(line: Any, level: Any, line_row: Any, level_row: Any, words: Any) -> None:
     """Words [W, R, 2]: where line[line_row[r]] crosses level[level_row[r]], upwards and downwards.
 
@@ -79,7 +79,7 @@ def cross_rows(line: Any, level: Any, line_row: Any, level_row: Any, words: Any)
     _write_words(codes, first, line.shape[1], words)
 
 
-@kernel(signature="f2 f1 i1 u3", threads=THREADS)
+@kernel(signature="f2 f1 i1 u3", threads=THREADS, registers=(46, 46))
 def cross_levels(line: Any, level: Any, line_row: Any, words: Any) -> None:
     """As `cross_rows`, every rule r against its own number level[r]."""
     codes = cuda.shared.array(CODES, np.uint8)

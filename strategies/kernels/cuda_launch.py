@@ -26,7 +26,8 @@ class Kernel:
 
     threads    a block; the launch and the occupancy figures use the same
     signature  of its arguments, see `Signature`
-    registers  most that a thread may use, in float64 and in float32
+    registers  most that a thread may use, in float64 and in float32: a few more than it does on
+               the architecture that needs most
     """
 
     name: str
@@ -51,7 +52,7 @@ KERNELS: dict[str, Kernel] = {}
 
 
 def kernel(
-    *, signature: Signature, threads: int = 128, registers: tuple[int, int] = (72, 72)
+    *, signature: Signature, registers: tuple[int, int], threads: int = 128
 ) -> Callable[[Callable[..., None]], Kernel]:
     """Declare a CUDA kernel and enter it in the registry that compiling and checking walk."""
 

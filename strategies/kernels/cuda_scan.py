@@ -77,7 +77,7 @@ def _scan(scales: Any, offsets: Any) -> None:
         reach *= 2
 
 
-@kernel(signature="f1 f0 f0 f0 f1 f1", threads=THREADS)
+@kernel(signature="f1 f0 f0 f0 f1 f1", threads=THREADS, registers=(36, 34))
 def fold_tiles(
     x: Any, base: Any, alpha: Any, decay: Any, tile_scales: Any, tile_offsets: Any
 ) -> None:
@@ -96,7 +96,7 @@ def fold_tiles(
         tile_offsets[cuda.blockIdx.x] = offsets[THREADS - 1]
 
 
-@kernel(signature="f1 f1 f0 f1", threads=THREADS)
+@kernel(signature="f1 f1 f0 f1", threads=THREADS, registers=(42, 38))
 def carry_tiles(tile_scales: Any, tile_offsets: Any, base: Any, before: Any) -> None:
     """From the maps of the tiles, and `base` before the first, the mean before each; one block."""
     scales = cuda.shared.array(THREADS, before.dtype)
@@ -121,7 +121,7 @@ def carry_tiles(tile_scales: Any, tile_offsets: Any, base: Any, before: Any) -> 
         distance = tile_scales[k] * distance + tile_offsets[k]
 
 
-@kernel(signature="f1 f0 f0 f0 f1 f1", threads=THREADS, registers=(72, 64))
+@kernel(signature="f1 f0 f0 f0 f1 f1", threads=THREADS, registers=(72, 62))
 def replay_tiles(x: Any, base: Any, alpha: Any, decay: Any, before: Any, out: Any) -> None:
     """From x [T] and the mean before every tile out [T], by the recursion; one block a tile."""
     tile = cuda.shared.array(PADDED, x.dtype)

@@ -10,7 +10,6 @@ ranking only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,9 +33,9 @@ from strategies.kernels.walk_checks import require_sound
 from strategies.kernels.walk_steps import (
     annual_growth,
     opening_state,
-    ratios,
     terms_row,
     walk_bar,
+    write_metrics,
 )
 
 OPEN, HIGH, LOW, CLOSE, CHANGE = range(5)  # columns of the bars
@@ -100,29 +99,7 @@ def walk_lane(
     write_metrics(state, bars.shape[0] - first, terms, out, lane)
 
 
-@step
-def write_metrics(state: Any, bars: int, terms: Any, out: Any, lane: int) -> None:
-    """Write `Outcomes` into out[:, lane]; the annual return is NaN until the host has raised it.
-
-    A power on a device is a call that spills, and not the CPU's to the last bit.
-    """
-    number = terms.dtype.type
-    counters, floats = state
-    trades, wins, exposed = counters[2], counters[3], counters[4]
-    zero, one = number(0.0), number(1.0)
-    sharpe, sortino = ratios(bars, floats[9], floats[10], floats[11], floats[8], terms)
-    out[0, lane] = floats[6]
-    out[1, lane] = number(math.nan)
-    out[2, lane] = sharpe
-    out[3, lane] = sortino
-    out[4, lane] = floats[8] - one
-    out[5, lane] = number(trades)
-    out[6, lane] = one if floats[1] > zero else zero
-    out[7, lane] = number(wins) / number(trades) if trades > 0 else number(math.nan)
-    out[8, lane] = number(exposed) / number(bars) if bars > 0 else zero
-
-
-@kernel(signature="f3 i0 u4 h1 f3 h1 f1 f1 f1 h1 f1 f2", registers=(92, 64))
+@kernel(signature="f3 i0 u4 h1 f3 h1 f1 f1 f1 h1 f1 f2", registers=(90, 64))
 def walk_lanes(
     bars: Any,
     first: int,

@@ -10,6 +10,7 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
+from strategies.kernels.switches import DISABLED, SIMULATOR, switched_off
 from trader.core.errors import EndpointError
 
 INSTALL = "install the extra: pip install 'debate-trader[cuda]'"
@@ -20,7 +21,6 @@ PACKAGES = (  # what compiling and launching a kernel needs, and the extra `cuda
     "nvidia-nvjitlink",
     "cuda-bindings",
 )
-SIMULATOR = "NUMBA_ENABLE_CUDASIM"
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 MINOR, MAJOR, MULTIPROCESSORS, CLOCK_KHZ = 76, 75, 16, 13  # CUdevice_attribute
 
@@ -68,7 +68,8 @@ class CudaReport:
     @property
     def compiles(self) -> bool:
         """Whether kernels can be compiled and assembled here; that needs no device."""
-        return not self.simulated and all(version is not None for _, version in self.packages)
+        there = all(version is not None for _, version in self.packages)
+        return there and switched_off() is None
 
 
 def cuda_report() -> CudaReport:
@@ -84,6 +85,8 @@ def cuda_report() -> CudaReport:
         missing.append("no NVIDIA driver was found; install one (580 or newer for CUDA 13)")
     elif refusal:
         missing.append(refusal)
+    if switched_off() == DISABLED:
+        missing.append(f"numba compiles nothing while {DISABLED} is set; unset it")
     needed = _toolkit(dict(packages))
     if devices and supports is not None and needed is not None and supports < needed:
         missing.append(
@@ -114,7 +117,7 @@ def require_device() -> CudaReport:
 
 def simulated() -> bool:
     """Whether numba's CUDA simulator stands in for a device in this process."""
-    return os.environ.get(SIMULATOR, "") not in {"", "0"}
+    return switched_off() == SIMULATOR
 
 
 def _version(package: str) -> str | None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Literal, get_args
 
 from strategies.kernels.runs import Array, Excursions
+from strategies.kernels.switches import switched_off
 from trader.core.errors import ConfigError
 
 Backend = Literal["auto", "cuda", "cpu", "reference"]
@@ -55,11 +56,13 @@ def kernels(backend: Backend = "auto", *, bars: int = 0) -> KernelSet:
 
     bars    how many bar-values the caller is going to compute: bars × indicators × parameter sets
     auto    the reference below 500,000 bar-values, where starting numba does not pay, else the
-            compiled kernels; where numba cannot be imported, the reference, and the reason says so.
+            compiled kernels; where numba cannot be imported or is told to compile nothing, the
+            reference, and the reason says so.
             Never a CUDA device: a decision has to be replayed to the last bit on any machine, and
             the last bits of a device are not proven to be those of the reference
     cuda    the device, by name only; `excursions`, whose trades are decisions, stay on the CPU
-    raises  ConfigError when "cpu" or "cuda" was asked for by name and numba cannot be imported,
+    raises  ConfigError when "cpu" or "cuda" was asked for by name and numba cannot be imported or
+            is told to compile nothing,
             EndpointError when "cuda" was and there is no device, saying what is missing,
             ValueError for a backend that does not exist
     """
@@ -73,6 +76,14 @@ def kernels(backend: Backend = "auto", *, bars: int = 0) -> KernelSet:
         return _load("reference", f"{few}: starting numba would take longer than it saves")
     if backend == "cuda":
         import_module("strategies.kernels.device").require_device()
+    variable = switched_off()
+    if variable is not None and backend != "cuda":
+        if backend == "auto":
+            return _load("reference", f"numba compiles nothing while {variable} is set")
+        raise ConfigError(
+            f"the {backend} kernels are not compiled while {variable} is set; "
+            "unset it or choose the backend auto or reference"
+        )
     try:
         if backend == "auto":
             return _load("cpu", f"{bars:,} bar-values")
@@ -91,6 +102,9 @@ def _load(name: Taken, reason: str) -> KernelSet:
     functions: dict[str, Any] = {
         kernel: getattr(module, kernel) for kernel in KERNELS if kernel not in NOT_ON_A_DEVICE
     }
-    home = import_module("strategies.kernels.cpu") if name == "cuda" else module
+    home = module
+    if name == "cuda":  # the simulator stands in for a device, and for compiled code too
+        beside = "cpu" if switched_off() is None else "reference"
+        home = import_module(f"strategies.kernels.{beside}")
     functions |= {kernel: getattr(home, kernel) for kernel in NOT_ON_A_DEVICE}
     return KernelSet(backend=name, reason=reason, **functions)

@@ -250,7 +250,7 @@ def put(out: Array, lane: int, walked: Walked, bars: Array, first: int, last: in
     lossy = (
         spread < LEFT_AFTER_MEAN * squares
         or squares < SHARE_OF_SERIES * bars[last, SQUARES]
-        or 0.0 < losses < SHARE_OF_SERIES * bars[last, LOSSES]
+        or losses < SHARE_OF_SERIES * bars[last, LOSSES]  # 0 too: a small one may be swallowed
     )
     column = np.uint64(lane)
     out[EQUITY, column], out[TOTAL, column] = equity, total

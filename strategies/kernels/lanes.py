@@ -51,8 +51,9 @@ class Terms:
     slippage, fee_rate    fractions of the price and of the notional, each on both sides
     commission_per_order  USD of each filled order
     periods_per_year      bars in a year, for annual figures
-    whole_shares          whether shares are whole, order prices whole ticks, fills multiples of
-                          0.0001 USD and fees whole cents, as at the exchange
+    whole_shares          whether shares are whole, order prices whole ticks and at least a cent off
+                          the last close, fills multiples of 0.0001 USD and fees whole cents, as at
+                          the exchange
     """
 
     cash: float = 100_000.0

@@ -52,6 +52,20 @@ LIMITS = {
         shared_unit=128,
         shared_reserved=SHARED_RESERVED,
     ),
+    (10, 0): Limits(
+        warps=64,
+        blocks=32,
+        shared_bytes=228 << 10,
+        shared_unit=128,
+        shared_reserved=SHARED_RESERVED,
+    ),
+    (12, 0): Limits(
+        warps=48,
+        blocks=24,
+        shared_bytes=100 << 10,
+        shared_unit=128,
+        shared_reserved=SHARED_RESERVED,
+    ),
 }
 
 

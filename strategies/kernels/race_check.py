@@ -20,7 +20,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.kernels.device import SIMULATOR, simulated
+from strategies.kernels.device import simulated
+from strategies.kernels.switches import SIMULATOR
 from trader.core.errors import EndpointError
 
 Place = tuple[tuple[int, int], ...]  # a call: code and offset in it, outwards from the innermost

@@ -15,7 +15,7 @@ from strategies.kernels.walk_checks import require_one, require_shared
 from strategies.kernels.walk_money import LaneTrade
 from strategies.kernels.walk_record import trades_of
 from strategies.kernels.walk_steps import terms_row
-from strategies.kernels.walk_whole import fills_at_open, rates_row
+from strategies.kernels.walk_whole import fills_of, rates_row
 
 Tables = Mapping[str, Array | None]
 LANES_A_TILE = 16
@@ -119,7 +119,7 @@ def _arrays(
         atr = np.array([table[:rows, :bars] for table in tables])
     fills = np.empty((0, 0, 0), dtype=np.int64)
     if terms.whole_shares:
-        fills = np.array([fills_at_open(markets[symbol].open, terms) for symbol in names])
+        fills = np.array([fills_of(markets[s].open, markets[s].close, terms) for s in names])
     return (
         next(iter(markets.values())).first,
         prices,

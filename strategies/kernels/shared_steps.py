@@ -20,6 +20,7 @@ from strategies.kernels.walk_legs import (
     STILL_OPEN,
     added,
 )
+from strategies.kernels.walk_money import UNITS
 from strategies.kernels.walk_record import END, ENTRY, LEFT, LEFT_PRICE, LEG_COLUMNS, PAID_PRICE
 from strategies.kernels.walk_record import PROFIT as PROFIT_
 from strategies.kernels.walk_record import SHARES as SHARES_
@@ -38,13 +39,14 @@ from strategies.kernels.walk_steps import (
 )
 from strategies.kernels.walk_whole import (
     BOUGHT,
-    UNITS,
     tick_level,
     whole_cost,
     whole_fill,
+    whole_levels,
     whole_purchase,
     whole_sale,
 )
+from strategies.kernels.walk_whole import LAST as LAST_PRICE
 
 OPEN, HIGH, LOW, CLOSE = range(4)  # rows of a symbol's prices
 LEG_SYMBOL, SHARED_COLUMNS = LEG_COLUMNS, LEG_COLUMNS + 1
@@ -58,7 +60,7 @@ COLUMNS = 14
 
 Cube = NDArray[np.float64]  # [N, *, T]
 Bits = NDArray[np.uint64]  # [N, R, W]
-Fills = NDArray[np.int64]  # [N, 3, T] where shares are whole, else empty
+Fills = NDArray[np.int64]  # [N, 4, T] where shares are whole, else empty
 
 
 @compiled
@@ -128,7 +130,7 @@ def _walk_account(
     book[:, TARGET : TRAIL + 1] = np.inf
     peak = worth = terms[CASH]
     worst, total, squares, downs = 1.0, 0.0, 0.0, 0.0
-    trades, wins, exposed = 0, 0, 0
+    trades = wins = exposed = first - first  # a literal 0 would be compiled anew
     for t in range(first, size):
         sold, won, cash = _trade_bar(t, prices, fills, terms, rates, book, cash, legs, trades)
         trades, wins = trades + sold, wins + won
@@ -140,7 +142,8 @@ def _walk_account(
                     at = atr_tables[i, atr_row, t] if _has(atr_tables, atr_row) else 1.0
                     _decide(
                         book, i, _bit(entries, i, rule, t), _bit(exits, i, rule, t),
-                        prices[i, CLOSE, t], at, levels, terms, whole,
+                        prices[i, CLOSE, t], fills[i, LAST_PRICE, t] if whole else -1, at, levels,
+                        terms,
                     )  # fmt: skip
             if book[i, SHARES] > 0.0:
                 held = 1
@@ -193,7 +196,7 @@ def _trade_bar(
 ) -> tuple[int, int, float]:
     """Rules 1 to 4 for all symbols: positions closed, those of them that won, and the cash then."""
     symbols = prices.shape[0]
-    sold = won = flat = 0
+    sold = won = flat = t - t  # as above
     for i in range(symbols):
         if book[i, SHARES] > 0.0 and not np.isnan(prices[i, CLOSE, t]):
             how, price, left_by = _leaves_at_open(book, i, prices[i, OPEN, t], fills.shape[0] > 0)
@@ -345,12 +348,16 @@ def _decide(
     enters: bool,
     leaves: bool,
     close: float,
+    last: int,
     atr: float,
     levels: Array,
     terms: Array,
-    whole: bool,
 ) -> None:
-    """Rule 6; `levels` are stop, target and trail in ATR, and the most bars."""
+    """Rule 6.
+
+    last    price of the close in units where shares are whole, else -1
+    levels  stop, target and trail in ATR, and the most bars
+    """
     if book[i, SHARES] > 0.0:
         if leaves:
             book[i, LEAVES_BY] = BY_EXIT
@@ -360,8 +367,7 @@ def _decide(
         allowed, stop, target, trail = entry_levels(
             close, atr, levels[0], levels[1], levels[2], terms
         )
-        if whole and allowed:
-            stop, target = tick_level(stop), tick_level(target)
-            allowed = (stop > 0.0 or not levels[0] > 0.0) and target > 0.0
+        if last >= 0 and allowed:
+            allowed, stop, target = whole_levels(last, stop, target)
         book[i, STOP], book[i, TARGET], book[i, TRAIL] = stop, target, trail
         book[i, WANTS_IN] = 1.0 if allowed else 0.0

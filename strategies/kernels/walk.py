@@ -34,7 +34,7 @@ from strategies.kernels.walk_legs import (
     held_by_blocks,
     next_leg,
 )
-from strategies.kernels.walk_money import LaneTrade
+from strategies.kernels.walk_money import UNITS, LaneTrade
 from strategies.kernels.walk_record import LEG_COLUMNS, draw_lanes, trades_of
 from strategies.kernels.walk_steps import (
     CASH,
@@ -48,8 +48,7 @@ from strategies.kernels.walk_steps import (
 )
 from strategies.kernels.walk_whole import (
     BOUGHT,
-    UNITS,
-    fills_at_open,
+    fills_of,
     rates_row,
     whole_cost,
     whole_fill,
@@ -60,7 +59,6 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 LANES_A_TILE = 256
 DRAW: Callable[..., int] = draw_lanes
-NO_FILLS = np.empty((0, 0), dtype=np.int64)
 NO_ATR = np.empty((0, 0))
 
 
@@ -166,7 +164,7 @@ class _Market:
             blocks,
             plain(signals.entry),
             plain(signals.exit),
-            fills_at_open(prices.open, terms) if terms.whole_shares else NO_FILLS,
+            fills_of(prices.open, prices.close, terms) if terms.whole_shares else None,
             terms_row(terms),
             rates_row(terms),
             NO_ATR if atr_table is None else plain(atr_table),
@@ -200,7 +198,7 @@ def _walk_lanes(
     blocks: Array,
     entries: Words,
     exits: Words,
-    fills: Ints,
+    fills: None,
     terms: Array,
     rates: Ints,
     atr_table: Array,
@@ -262,11 +260,11 @@ def walk_lane(
     blocks: Array,
     entries: Words,
     exits: Words,
-    fills: Ints,
+    fills: None,
     terms: Array,
     rates: Ints,
     row: int,
-    atr: Array,
+    atr: Array | None,
     stop: float,
     target: float,
     trail: float,
@@ -277,7 +275,7 @@ def walk_lane(
     """Write the metrics of one lane, in fractions of a share, into out[:, lane]."""
     cash = peak = equity = terms[CASH]
     worst, total, squares, downs = 1.0, 0.0, 0.0, 0.0
-    trades, wins, exposed, still = 0, 0, 0, 0
+    trades = wins = exposed = still = first - first  # a literal 0 would be compiled anew
     t = first
     while t < size:
         entry, end, shares, price, left_by = next_leg(
@@ -336,7 +334,7 @@ def _walk_whole(
     peak = equity = terms[CASH]
     cash = round(terms[CASH] * UNITS)
     worst, total, squares, downs = 1.0, 0.0, 0.0, 0.0
-    trades, wins, exposed, still = 0, 0, 0, 0
+    trades = wins = exposed = still = first - first  # a literal 0 would be compiled anew
     t = first
     while t < size:
         entry, end, shares, price, left_by = next_leg(

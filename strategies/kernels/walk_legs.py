@@ -23,7 +23,7 @@ from strategies.kernels.walk_steps import (
     shares_bought,
     stop_in_force,
 )
-from strategies.kernels.walk_whole import BOUGHT, tick_level, whole_purchase
+from strategies.kernels.walk_whole import BOUGHT, LAST, tick_level, whole_levels, whole_purchase
 
 # rows of bars
 OPEN, HIGH, LOW, CLOSE, CHANGE, DIP, TOP = range(7)
@@ -197,11 +197,11 @@ def next_leg(
     blocks: Array,
     entries: Words,
     exits: Words,
-    fills: Ints,
+    fills: Ints | None,
     terms: Array,
     rates: Ints,
     row: int,
-    atr: Array,
+    atr: Array | None,
     stop_atrs: float,
     target_atrs: float,
     trail_atrs: float,
@@ -211,25 +211,28 @@ def next_leg(
 ) -> tuple[int, int, float, float, int]:
     """The next position of an account that is flat at the close of bar t.
 
-    cash     USD; units where shares are whole, which is where `fills` has rows
+    fills    of `walk_whole`; None where shares are not whole
+    atr      None where there are no levels. What is None is not compiled at all
+    cash     USD; units where shares are whole
     returns  bar of the entry, `size` for none; bar of the exit, `size` while open; shares; price
              left at before slippage; how it left, an index of LEFT_BY of the reference
     """
-    newest, whole = size - 1, fills.shape[0] > 0
-    shares, stop, target, trail = 0.0, 0.0, np.inf, np.inf
+    newest = size - 1
+    allowed, shares, stop, target, trail = True, 0.0, 0.0, np.inf, np.inf
     while not shares > 0.0:
         t = next_bit(entries, row, t, newest)
         if t >= newest:
             return size, size, 0.0, 0.0, 0
-        allowed, stop, target, trail = entry_levels(
-            bars[CLOSE, t], atr[t], stop_atrs, target_atrs, trail_atrs, terms
-        )
+        if atr is not None:
+            allowed, stop, target, trail = entry_levels(
+                bars[CLOSE, t], atr[t], stop_atrs, target_atrs, trail_atrs, terms
+            )
+            if fills is not None and allowed:
+                allowed, stop, target = whole_levels(fills[LAST, t], stop, target)
         t += 1
-        if whole and allowed:
-            stop, target = tick_level(stop), tick_level(target)
-            allowed = (stop > 0.0 or not stop_atrs > 0.0) and target > 0.0
-        if whole and allowed:
-            shares = float(whole_purchase(int(cash), fills[BOUGHT, t], rates))
+        if fills is not None:
+            if allowed:
+                shares = float(whole_purchase(int(cash), fills[BOUGHT, t], rates))
         elif allowed:
             shares = shares_bought(cash, bars[OPEN, t], terms)
     entry, left_by = t, BY_EXIT
@@ -237,17 +240,17 @@ def next_leg(
     if max_bars > 0 and entry + max_bars - 1 < leave:
         leave, left_by = entry + max_bars - 1, BY_TIME
     leave = leave + 1 if leave < newest else size
-    level = stop
-    if trail < np.inf:
-        end, level = _trailed(bars, blocks, entry, leave, stop, target, trail, whole)
-    elif stop > 0.0 or target < np.inf:
-        end = _touched(bars, entry, leave, stop, target)
-    else:
-        end = leave
-    if end == size:
+    if atr is not None:
+        end, level = leave, stop
+        if trail < np.inf:
+            whole = fills is not None
+            end, level = _trailed(bars, blocks, entry, leave, stop, target, trail, whole)
+        elif stop > 0.0 or target < np.inf:
+            end = _touched(bars, entry, leave, stop, target)
+        if end < leave:
+            how, price = exit_of(bars[OPEN, end], bars[HIGH, end], bars[LOW, end], level, target)
+            left_by = BY_TARGET if how == LIMIT else (BY_TRAIL if level > stop else BY_STOP)
+            return entry, end, shares, price, left_by
+    if leave == size:
         return entry, size, shares, 0.0, STILL_OPEN
-    if end == leave:
-        return entry, leave, shares, bars[OPEN, leave], left_by
-    how, price = exit_of(bars[OPEN, end], bars[HIGH, end], bars[LOW, end], level, target)
-    left_by = BY_TARGET if how == LIMIT else (BY_TRAIL if level > stop else BY_STOP)
-    return entry, end, shares, price, left_by
+    return entry, leave, shares, bars[OPEN, leave], left_by

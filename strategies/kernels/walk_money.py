@@ -12,7 +12,8 @@ from trader.core.costs import CENT
 from trader.core.trading import PRICE_STEP, fill_price, money, tick_down, whole_shares
 
 RATE_STEP = Decimal("1e-9")  # rates and commissions are read to this step where shares are whole
-
+UNITS = 10_000  # of 0.0001 USD in 1 USD: whole shares are counted in these
+MOST = 2**53  # units in any price or account
 
 LeftBy = Literal["exit", "stop", "target", "trail", "time", "open"]
 LEFT_BY: tuple[LeftBy, ...] = ("open", "exit", "time", "stop", "trail", "target")  # by code
@@ -47,6 +48,9 @@ class Money(Protocol):
     def level(self, price: float) -> float:
         """The price that an order at `price` can be given."""
 
+    def takes(self, close: float, stop: float, target: float) -> bool:
+        """Whether an entry with these levels is taken at `close`; -inf and inf for none."""
+
     def fill(self, price: float, away: int) -> float | Decimal:
         """Fill at `price`: 1 slips it up (a buy), -1 down (a sale), 0 not at all (a target)."""
 
@@ -73,6 +77,10 @@ class Fractional:
     def level(self, price: float) -> float:
         """The price itself."""
         return price
+
+    def takes(self, close: float, stop: float, target: float) -> bool:  # noqa: ARG002
+        """Always: nobody stands between this account and its market."""
+        return True
 
     def fill(self, price: float, away: int) -> float:
         """The price, slipped."""
@@ -111,8 +119,14 @@ class Whole:
         self._commission = money(terms.commission_per_order).quantize(RATE_STEP)
 
     def level(self, price: float) -> float:
-        """The price rounded down to a tick."""
-        return float(tick_down(price)) if math.isfinite(price) else price
+        """The price rounded down to a tick; as it is where it is beyond all that is counted."""
+        return float(tick_down(price)) if abs(price) < MOST / UNITS else price
+
+    def takes(self, close: float, stop: float, target: float) -> bool:
+        """The exchange wants a cent at least between the last price and a stop or a target."""
+        last = fill_price(close)  # prices at the exchange are no finer
+        below = math.isinf(stop) or money(stop) <= last - CENT
+        return below and (math.isinf(target) or money(target) >= last + CENT)
 
     def fill(self, price: float, away: int) -> Decimal:
         """The price, slipped and rounded half-even to 0.0001 USD."""

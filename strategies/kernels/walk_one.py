@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from strategies.kernels.cpu_windows import sma_lane
 from strategies.kernels.lanes import BITS, Prices, Terms, Words
 from strategies.kernels.masks import compiled, cross_rows
 from strategies.kernels.runs import Array, require_fast_below_slow
-from strategies.kernels.walk import walk_lane
+from strategies.kernels.walk import plain, walk_lane
 from strategies.kernels.walk_checks import require_prices, require_terms
 from strategies.kernels.walk_legs import CLOSE, REACH, TOP, fill_bars, fill_marks
 from strategies.kernels.walk_steps import PERIODS
@@ -22,7 +23,6 @@ NOT_SOUND = (0.0, 0.0, 0.0, 0.0, 0.0, 0, -1, 0.0, 0.0)
 ONE = np.uint64(1)
 LOWEST_NORMAL = np.uint64(0x0010000000000000)
 NO_ATR = np.empty(0)
-NO_RATES = np.empty(0, dtype=np.int64)
 
 
 class OneOutcome(NamedTuple):
@@ -59,10 +59,11 @@ def backtest_one(
     """
     _require_fractions(terms)
     _require_rule(len(prices), entry, exit_, atr, stop, target, trail, max_bars)
-    found = _backtest_one(
-        prices.open, prices.high, prices.low, prices.close, prices.first, entry, exit_,
-        NO_ATR if atr is None else atr, stop, target, trail, max_bars, terms.cash, terms.slippage,
-        terms.fee_rate, terms.commission_per_order, terms.periods_per_year,
+    run: Callable[..., Found] = _backtest_one
+    found = run(
+        *_plain(prices.open, prices.high, prices.low, prices.close), prices.first,
+        *_plain(entry, exit_, NO_ATR if atr is None else atr), float(stop), float(target),
+        float(trail), int(max_bars), *_numbers(terms),
     )  # fmt: skip
     return _outcome(found, prices)
 
@@ -71,11 +72,27 @@ def sma_cross_backtest(prices: Prices, fast: int, slow: int, terms: Terms) -> On
     """The SMA cross with all cash, indicators and crossings included; raises as `backtest_one`."""
     _require_fractions(terms)
     require_fast_below_slow(fast, slow)
-    found = _sma_cross_one(
-        prices.open, prices.high, prices.low, prices.close, prices.first, fast, slow, terms.cash,
-        terms.slippage, terms.fee_rate, terms.commission_per_order, terms.periods_per_year,
+    run: Callable[..., Found] = _sma_cross_one
+    found = run(
+        *_plain(prices.open, prices.high, prices.low, prices.close), prices.first,
+        int(fast), int(slow), *_numbers(terms),
     )  # fmt: skip
     return _outcome(found, prices)
+
+
+def _plain(*arrays: Any) -> tuple[Any, ...]:
+    """As `walk.plain`, where most arrays are so already: one layout is one compiled version."""
+    return tuple(x if x.flags.carray else plain(x) for x in arrays)
+
+
+def _numbers(terms: Terms) -> tuple[float, ...]:
+    return (
+        float(terms.cash),
+        float(terms.slippage),
+        float(terms.fee_rate),
+        float(terms.commission_per_order),
+        float(terms.periods_per_year),
+    )
 
 
 def _require_fractions(terms: Terms) -> None:
@@ -172,14 +189,15 @@ def _sma_cross_one(
     bars = np.empty((TOP + 1, words * 64))
     fill_marks(open_, close, bars)
     lines = np.empty((2, words * 64))
-    lines[:, close.size :] = np.nan
+    for t in range(close.size, words * 64):  # a loop: assigning slices is slow to compile
+        lines[0, t] = lines[1, t] = np.nan
     sma_lane(close, fast, lines[0, : close.size])
     sma_lane(close, slow, lines[1, : close.size])
     bits = np.empty((2, words), dtype=np.uint64)
     cross_rows(lines, 0, lines, 1, words, bits[:1], bits[1:], 0)
     terms = np.empty(PERIODS + 1)
     terms[0], terms[1], terms[2], terms[3], terms[4] = cash, slippage, fee_rate, commission, periods
-    return _one(close.size, first, bars, bits[:1], bits[1:], bars[CLOSE], 0.0, 0.0, 0.0, 0, terms)
+    return _one(close.size, first, bars, bits[:1], bits[1:], None, 0.0, 0.0, 0.0, 0, terms)
 
 
 @compiled
@@ -189,7 +207,7 @@ def _one(
     bars: Array,
     entries: Words,
     exits: Words,
-    atr: Array,
+    atr: Array | None,
     stop: float,
     target: float,
     trail: float,
@@ -197,10 +215,11 @@ def _one(
     terms: Array,
 ) -> Found:
     out = np.empty((9, 1))
+    only = out.shape[1] - 1  # row 0; a literal 0 would be compiled anew
     walk_lane(
         size, first, bars, np.empty((REACH + 1, 0)), entries, exits,
-        np.empty((0, 0), dtype=np.int64), terms, np.empty(0, dtype=np.int64), 0, atr,
-        stop, target, trail, max_bars, out, 0,
+        None, terms, np.empty(0, dtype=np.int64), only, atr,
+        stop, target, trail, max_bars, out, only,
     )  # fmt: skip
     return (
         out[0, 0], out[1, 0], out[2, 0], out[3, 0], out[4, 0],

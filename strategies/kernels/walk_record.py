@@ -10,11 +10,10 @@ from strategies.kernels.lanes import Ints, Words
 from strategies.kernels.masks import compiled
 from strategies.kernels.runs import Array
 from strategies.kernels.walk_legs import BY_TARGET, CLOSE, OPEN, next_leg
-from strategies.kernels.walk_money import LEFT_BY, LaneTrade
+from strategies.kernels.walk_money import LEFT_BY, UNITS, LaneTrade
 from strategies.kernels.walk_steps import CASH, LIMIT, SLIPPAGE, SLIPPED, cash_received
 from strategies.kernels.walk_whole import (
     BOUGHT,
-    UNITS,
     whole_cost,
     whole_fill,
     whole_sale,
@@ -48,7 +47,7 @@ def draw_lanes(
     blocks: Array,
     entries: Words,
     exits: Words,
-    fills: Ints,
+    fills: Ints | None,
     terms: Array,
     rates: Ints,
     atr_table: Array,
@@ -90,7 +89,7 @@ def list_legs(
     blocks: Array,
     entries: Words,
     exits: Words,
-    fills: Ints,
+    fills: Ints | None,
     terms: Array,
     rates: Ints,
     row: int,
@@ -102,9 +101,9 @@ def list_legs(
     legs: Array,
 ) -> int:
     """Write the legs of one lane, a row each of at most size + 1; returns their number."""
-    whole = fills.shape[0] > 0
-    cash = round(terms[CASH] * UNITS) * 1.0 if whole else terms[CASH]
-    each = UNITS if whole else 1.0  # of the cash in 1 USD
+    cash, each = terms[CASH], 1.0
+    if fills is not None:
+        cash, each = round(terms[CASH] * UNITS) * 1.0, UNITS * 1.0  # of the cash in 1 USD
     count, t = 0, first
     while t < size:
         entry, end, shares, price, left_by = next_leg(
@@ -115,13 +114,13 @@ def list_legs(
             break
         leg, limited = legs[count], left_by == BY_TARGET
         cost, paid_price = cash, bars[OPEN, entry] * (1.0 + terms[SLIPPAGE])
-        if whole:
+        if fills is not None:
             cost = whole_cost(int(shares), fills[BOUGHT, entry], rates) * 1.0
             paid_price = fills[BOUGHT, entry] / each
         rest, got, left_price = cash - cost, 0.0, np.nan
         if end == size:
             got = shares * bars[CLOSE, size - 1] * each
-        elif whole:
+        elif fills is not None:
             fill = whole_fill(bars[OPEN, end], fills, end, price, limited, rates)
             got = whole_sale(int(shares), fill, int(rest), rates) * 1.0
             left_price = fill / each

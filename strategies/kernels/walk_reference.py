@@ -14,7 +14,9 @@ For every bar t from `first` on, in this order (in brackets: the numbers of the 
 6. The close decides for the next open, so the newest bar decides nothing (2): a position leaves by
    its exit bit, or after max_bars; a flat account enters by its entry bit, with levels measured
    from the expected entry, close × (1 + slippage). Where levels are asked for, the ATR, the stop
-   and the target must be finite and above 0, or nothing is entered.
+   and the target must be finite and above 0, or nothing is entered. Where shares are whole, nothing
+   is entered either with a stop above close − 0.01 USD or a target below close + 0.01 USD, both in
+   whole ticks and the close to 0.0001 USD: the exchange takes no such order.
 
 Market and stop orders pay slippage, targets do not; both sides pay the fee (10), and the commission
 once per order (11). A fee above all that the account owns takes all of it and no more. A position
@@ -235,7 +237,9 @@ class Leg:
         if self.trail_atrs > 0.0:
             self.trail_distance = self.trail_atrs * atr
         asked = ((self.stop_atrs, self.stop), (self.target_atrs, self.target))
-        return all(0.0 < level < math.inf for multiple, level in asked if multiple > 0.0)
+        if not all(0.0 < level < math.inf for multiple, level in asked if multiple > 0.0):
+            return False
+        return cash.takes(float(self.close[t]), self.stop, self.target)
 
     def _stop(self, cash: Money) -> tuple[float, LeftBy]:
         trail = self.trail(cash)

@@ -153,10 +153,10 @@ def annual_growth(bars: int, equity: Any, terms: Floats) -> Any:
     number = terms.dtype.type
     one = number(1.0)
     years = number(bars) / terms[PERIODS]
-    growth = equity / terms[CASH]
+    total = equity / terms[CASH] - one  # rounded as `trader.core.metrics` rounds it
     annual = number(math.nan)
-    if years >= number(MINIMUM_PERIODS_FOR_ANNUAL) and growth > number(0.0):
-        annual = growth ** (one / years) - one
+    if years >= number(MINIMUM_PERIODS_FOR_ANNUAL) and total > -one:
+        annual = (one + total) ** (one / years) - one
     return annual
 
 
@@ -250,18 +250,22 @@ def walk_bar(
 
 
 @step
-def metrics_of(state: Any, bars: int, terms: Floats, out: Floats, lane: int) -> None:
-    """Write what a finished lane amounts to into out[:, lane], rows in the order of `Outcomes`."""
+def write_metrics(state: Any, bars: int, terms: Floats, out: Floats, lane: int) -> None:
+    """Write `Outcomes` into out[:, lane]; the annual return is NaN until the host has raised it.
+
+    A power on a device is a call that spills, and not the CPU's to the last bit.
+    """
     number = terms.dtype.type
-    (_, _, trades, wins, exposed), floats = state
-    equity, worst = floats[6], floats[8]
-    sharpe, sortino = ratios(bars, floats[9], floats[10], floats[11], worst, terms)
-    out[0, lane] = equity
-    out[1, lane] = annual_growth(bars, equity, terms)
+    counters, floats = state
+    trades, wins, exposed = counters[2], counters[3], counters[4]
+    zero, one = number(0.0), number(1.0)
+    sharpe, sortino = ratios(bars, floats[9], floats[10], floats[11], floats[8], terms)
+    out[0, lane] = floats[6]
+    out[1, lane] = number(math.nan)
     out[2, lane] = sharpe
     out[3, lane] = sortino
-    out[4, lane] = worst - number(1.0)
+    out[4, lane] = floats[8] - one
     out[5, lane] = number(trades)
-    out[6, lane] = number(1.0) if floats[1] > number(0.0) else number(0.0)
+    out[6, lane] = one if floats[1] > zero else zero
     out[7, lane] = number(wins) / number(trades) if trades > 0 else number(math.nan)
-    out[8, lane] = number(exposed) / number(bars) if bars > 0 else number(0.0)
+    out[8, lane] = number(exposed) / number(bars) if bars > 0 else zero

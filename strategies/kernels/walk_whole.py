@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from strategies.kernels.lanes import Ints, Terms
 from strategies.kernels.masks import compiled
 from strategies.kernels.runs import Array
-from strategies.kernels.walk_money import RATE_STEP, Whole
+from strategies.kernels.walk_money import MOST, RATE_STEP, UNITS, Whole
 from trader.core.trading import money
 
-UNITS = 10_000  # of 0.0001 USD in 1 USD
 BILLION = 1_000_000_000
-MOST = 2**53  # units in any price or account
+CENT = 100  # units
 NEAR_TIE = 1e-6  # of a unit: further away than this, float rounding cannot cross a tie
-BOUGHT, SOLD, LIMITED = range(3)  # rows of fills at the open
+BOUGHT, SOLD, LIMITED, LAST = range(4)  # rows of fills: three at the open, then the closes
 AWAYS = (1, -1, 0)
 SLIP, FEE, ORDER = range(3)  # places in a row of rates
 
@@ -33,6 +32,11 @@ def rates_row(terms: Terms) -> Ints:
     """Slippage and fee rate in billionths, commission in billionths of a USD."""
     amounts = (terms.slippage, terms.fee_rate, terms.commission_per_order)
     return np.array([int(money(x).quantize(RATE_STEP) / RATE_STEP) for x in amounts])
+
+
+def fills_of(open_: Array, close: Array, terms: Terms) -> Ints:
+    """Fills at every open, and every close as the exchange tells it, in units, [4, T]."""
+    return np.concatenate((fills_at_open(open_, terms), fills_at_open(close, terms)[LIMITED:]))
 
 
 def fills_at_open(open_: Array, terms: Terms) -> Ints:
@@ -78,6 +82,22 @@ def tick_level(price: float) -> float:
     if not abs(price) < MOST / UNITS:
         return price
     return tick_units(price) / UNITS
+
+
+@compiled
+def whole_levels(last: int, stop: float, target: float) -> tuple[bool, float, float]:
+    """Whether the exchange takes an entry with these levels, and their whole ticks.
+
+    last    price of the close, in units
+    stop    USD; 0 for none
+    target  USD; infinite for none
+    """
+    stopped = stop > 0.0
+    stop, target = tick_level(stop), tick_level(target)
+    allowed = np.rint(target * UNITS) >= last + CENT
+    if stopped:
+        allowed = allowed and stop > 0.0 and np.rint(stop * UNITS) <= last - CENT
+    return allowed, stop, target
 
 
 @compiled

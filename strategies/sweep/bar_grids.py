@@ -25,6 +25,7 @@ from strategies.sweep.numbers import DISTANCES, SETS_AT_ONCE, Numbers
 from trader.core.market import BarSeries
 
 Walker = Literal["reference", "cpu", "cuda"]
+BITS_AT_ONCE = 1 << 28  # of signals, so that memory does not grow with sets × bars
 MODULES = {"reference": "walk_reference", "cpu": "walk", "cuda": "cuda_sweep"}
 
 
@@ -104,8 +105,9 @@ class BarGrid:
         walk = import_module(f"strategies.kernels.{MODULES[walker]}").walk
         more: dict[str, Any] = {"threads": self.threads} if walker == "cpu" else {}
         prices = self.prices
-        for begin in range(start, stop, SETS_AT_ONCE):
-            numbers = np.arange(begin, min(begin + SETS_AT_ONCE, stop), dtype=np.int64)
+        size = max(1, min(SETS_AT_ONCE, BITS_AT_ONCE // max(len(self.bars), 1)))
+        for begin in range(start, stop, size):
+            numbers = np.arange(begin, min(begin + size, stop), dtype=np.int64)
             rules = self.rules(numbers)
             if not rules.places.size:
                 continue

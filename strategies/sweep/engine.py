@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from strategies.kernels.dispatch import Backend, KernelSet, kernels
+from strategies.kernels.dispatch import NUMBA_PAYS_FROM, Backend, KernelSet, kernels
 from strategies.kernels.lanes import Ints, Outcomes, Prices, Terms
 from strategies.kernels.runs import Array
 from strategies.sweep.bar_grids import BarGrid, Walker
@@ -59,7 +59,7 @@ class Sweep:
         """What becomes of the sets start..stop-1; trades -1 where numbers do not fit together."""
         if not 0 <= start <= stop <= len(self):
             raise ValueError(f"sets {start}..{stop - 1} are not all among {len(self):,}")
-        if self.masks is not None:
+        if self.masks is not None and self.first <= self.last:
             found: Outcomes = self.masks.run(start, stop, self.first, self.last)
             return found
         return self._walked.run(start, stop, self.backend)
@@ -112,14 +112,19 @@ def open_sweep(
 
     fixed    values over the defaults, of numbers that the grid does not sweep
     engine   auto: masks where the strategy and the ways to leave allow it, else bars
-    backend  auto: the reference for few sets, else the compiled engines; cuda by name only
+    backend  auto: the reference for few sets unless masks are asked for by name, else the compiled
+             engines; cuda by name only
     threads  how many the CPU engines work with; no bit of any outcome depends on it
     raises   UsageError for names, numbers and engines that cannot be, DataIntegrityError for bars
              that are not sound, ConfigError where numba is missing, EndpointError where a device is
     """
     numbers = numbers_of(strategy, grid, fixed, len(bars))
     work = len(grid) * len(bars)
-    taken = kernels("cpu" if backend == "cuda" else backend, bars=_scaled(work))
+    if engine not in get_args(EngineName):
+        known = ", ".join(get_args(EngineName))
+        raise UsageError(f"--engine {engine!r} does not exist; choose one of {known}")
+    masks_by_name = engine == "masks" and backend == "auto"  # which only compiled code has
+    taken = kernels_for("cpu" if backend == "cuda" or masks_by_name else backend, work)
     walker: Walker = "cuda" if backend == "cuda" else "reference"
     if backend != "cuda" and taken.backend == "cpu":
         walker = "cpu"
@@ -152,17 +157,22 @@ def open_sweep(
     return replace(blank, engine="masks", reason=why, masks=masks)
 
 
-def _scaled(work: int) -> int:
-    """Sets × bars as the bar-values that `kernels` weighs against the start of numba."""
-    from strategies.kernels.dispatch import NUMBA_PAYS_FROM
-
-    return work * NUMBA_PAYS_FROM // PAYS_FROM
+def kernels_for(backend: Backend, work: int) -> KernelSet:
+    """The kernels for so many sets × bars; their reason is told in these."""
+    if backend != "auto":
+        return kernels(backend)
+    if work < PAYS_FROM:
+        few = f"{work:,} sets × bars are fewer than {PAYS_FROM:,}"
+        reason = f"{few}: starting numba would take longer than it saves"
+        return replace(kernels("reference"), reason=reason)
+    taken = kernels("auto", bars=NUMBA_PAYS_FROM)  # the reference where numba is missing
+    return taken if taken.backend == "reference" else replace(taken, reason=f"{work:,} sets × bars")
 
 
 def _hindrance(numbers: Numbers, terms: Terms, walker: Walker, bars: int) -> str:
     """Why the masks engine cannot work these sets; an empty text where it can."""
     if walker == "reference":
-        return "few sets are worked by the reference, bar by bar"
+        return "the reference walks every bar"
     if walker == "cuda":
         return "a device walks every bar"
     from strategies.kernels.events import unfit

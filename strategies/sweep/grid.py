@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from trader.core.errors import UsageError
 
 MOST_VALUES = 1_000_000  # of one axis
 MOST_SETS = 10**12  # hours of work on any machine
+GREATEST = 1e12  # number of an axis; no window, distance or threshold is near it
+MOST_DECIMALS, MOST_UNITS = 22, 2**53  # powers of ten and whole numbers that float64 has exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +94,9 @@ def parse_grid(text: str, known: Mapping[str, float]) -> Grid:
 
 
 def _axis(name: str, written: Sequence[str], *, whole: bool) -> Array:
+    said = f"--grid {name}={':'.join(written)}"
     if len(written) > 3:
-        raise UsageError(f"--grid {name}={':'.join(written)}: write low:high[:step]")
+        raise UsageError(f"{said}: write low:high[:step]")
     numbers = [_number(name, piece) for piece in written]
     low, high = numbers[0], numbers[min(1, len(numbers) - 1)]
     step = numbers[2] if len(numbers) == 3 else 1.0
@@ -100,12 +104,30 @@ def _axis(name: str, written: Sequence[str], *, whole: bool) -> Array:
         raise UsageError(f"--grid {name}: the step {step:g} must be above 0")
     if high < low:
         raise UsageError(f"--grid {name}={low:g}:{high:g} is empty: the low end is above the high")
-    count = math.floor((high - low) / step + 1e-9) + 1
-    if count > MOST_VALUES:
-        raise UsageError(f"--grid {name}: {count:,} values are more than {MOST_VALUES:,}")
-    axis = np.round(low + step * np.arange(count), 12)
+    if not (high - low) / step < MOST_VALUES:
+        raise UsageError(f"{said} has more than {MOST_VALUES:,} values: take a longer step")
+    axis = _spaced(low, high, step)
+    if axis is None:
+        raise UsageError(f"{said}: its values have more digits than numbers keep: write fewer")
     if whole and not bool((axis == np.rint(axis)).all()):
-        raise UsageError(f"--grid {name}={':'.join(written)}: {name} takes whole numbers only")
+        raise UsageError(f"{said}: {name} takes whole numbers only")
+    return axis
+
+
+def _spaced(low: float, high: float, step: float) -> Array | None:
+    """low, low + step, … up to high, each the number nearest to its decimal; None beyond digits.
+
+    Counted in whole units of the last decimal, so that no sum of rounded steps drifts.
+    """
+    begin, end, stride = (Decimal(repr(number)) for number in (low, high, step))
+    count = int((end - begin) // stride) + 1
+    if count == 1:
+        return np.array([low])
+    decimals = max(0, *(-int(one.normalize().as_tuple().exponent) for one in (begin, stride)))
+    first, units = int(begin.scaleb(decimals)), int(stride.scaleb(decimals))
+    if decimals > MOST_DECIMALS or max(-first, first + units * (count - 1)) > MOST_UNITS:
+        return None
+    axis: Array = (first + units * np.arange(count)) / 10.0**decimals
     return axis
 
 
@@ -116,4 +138,6 @@ def _number(name: str, piece: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise UsageError(f"--grid {name}: {piece.strip()!r} is not a number")
+    if abs(number) > GREATEST:
+        raise UsageError(f"--grid {name}: {piece.strip()!r} is beyond {GREATEST:g}")
     return number

@@ -12,7 +12,7 @@ import numpy as np
 from strategies.kernels.lanes import Ints
 from strategies.kernels.runs import Array
 from strategies.sweep.accounts import Account, blocks_of, moments_of, pooled, returns_of
-from strategies.sweep.results import Ranked, Results, over_symbols
+from strategies.sweep.results import Moments, Ranked, Results, over_symbols
 from strategies.validation import (
     BlockMoments,
     Deflated,
@@ -26,7 +26,7 @@ from strategies.validation import (
 )
 
 NUMBERS_AT_ONCE = 1 << 22  # equity points; bounds the memory of curves
-CROSS_VALIDATED = 2_000  # sets at most, besides the best ones
+CROSS_VALIDATED = 2_000  # sets at most, besides the best one
 BLOCKS = 16  # of the symmetric cross-validation
 SHORTEST_EMBARGO = 20  # bars
 
@@ -55,11 +55,24 @@ class FoldResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """Sharpe ratios, of one bar, of the sets that were tried, on all accounts together.
+
+    Ratios of single accounts are no measure for several: what moves them apart cancels out, and the
+    same drift gives a higher ratio together.
+    """
+
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Luck:
     """How much of the best set of a sweep is luck.
 
     better         whether it is better than luck: every one of the limits above is kept
     sentence       the same for a person
+    tried          the sets among which the best is the best
     without_edge   annualised Sharpe ratio that a set has without an edge in this market
     deflated       against luck in this market; see `without_edge` and `luck_variance`
     plain          as published: no drift, and the variance of the trials whatever it is
@@ -73,6 +86,7 @@ class Luck:
     against: tuple[str, ...]
     deflated: Deflated | None
     plain: Deflated | None
+    tried: Trials
     without_edge: float
     overfitting: Overfitting | None
     folds: tuple[FoldResult, ...]
@@ -84,11 +98,12 @@ class Luck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What speaks for and against the best set; None where the bars do not tell.
+    """What speaks for and against one set; None where the bars do not tell.
 
     sets    that were run
     sharpe  out of sample, annualised
-    trades  closed ones of the best set
+    trades  closed ones of the set
+    rank    of the set; 1 is the best
     """
 
     sets: int
@@ -96,6 +111,7 @@ class Findings:
     overfitting: Overfitting | None
     sharpe: float | None
     trades: int
+    rank: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,25 +138,13 @@ def look_into(inquiry: Inquiry, tell: Tell) -> Luck | None:
         return None
     best = ranked[0]
     at = moments_of(inquiry.accounts)
-    cash = sum(one.cash for one in inquiry.accounts)
-    curve = pooled(inquiry.accounts, np.array([best.number]), at)
-    returns = returns_of(curve, cash)[0]
-    trials, seen = inquiry.results.trials, inquiry.results.sharpes
-    plain = deflated_sharpe(
-        returns, trials=trials, variance=seen.variance / inquiry.periods_per_year
-    )
-    found = deflated_sharpe(
-        returns,
-        trials=trials,
-        variance=luck_variance(inquiry),
-        mean=without_edge(inquiry) / math.sqrt(inquiry.periods_per_year),
-    )
     embargo, folds = _folds(inquiry, at.size)
     walked, tests = _walk(inquiry, folds, at, tell)
-    overfit = _cross_validate(inquiry, ranked, at, tell)
+    ratios, overfit = _cross_validate(inquiry, best.number, at, tell)
+    tried = _trials(inquiry, ratios)
+    found, plain = _deflated(inquiry, tried, best.number, at)
     annual = math.sqrt(inquiry.periods_per_year)
-    ratio = bar_sharpe(tests) * annual if tests.size else math.nan
-    sharpe = None if math.isnan(ratio) else ratio
+    sharpe = _annual(tests, annual)
     findings = Findings(
         sets=inquiry.results.valid,
         deflated=found,
@@ -155,7 +159,8 @@ def look_into(inquiry: Inquiry, tell: Tell) -> Luck | None:
         against=against,
         deflated=found,
         plain=plain,
-        without_edge=without_edge(inquiry),
+        tried=tried,
+        without_edge=without_edge(inquiry, tried) * annual,
         overfitting=overfit,
         folds=walked,
         embargo=embargo,
@@ -165,17 +170,60 @@ def look_into(inquiry: Inquiry, tell: Tell) -> Luck | None:
     )
 
 
-def without_edge(inquiry: Inquiry) -> float:
-    """Annualised Sharpe ratio of a set that has no edge: what the market gives anybody, at least 0.
+def look_at(inquiry: Inquiry, luck: Luck, ranked: Ranked) -> Findings:
+    """What speaks for and against a set that is not the best, after `luck` was found for that one.
+
+    Its own are the deflated Sharpe ratio and the trades; overfitting and the walk-forward are those
+    of choosing from the grid.
+    """
+    return Findings(
+        sets=inquiry.results.valid,
+        deflated=_deflated(inquiry, luck.tried, ranked.number, moments_of(inquiry.accounts))[0],
+        overfitting=luck.overfitting,
+        sharpe=luck.sharpe,
+        trades=int(ranked.outcome["trades"]),
+        rank=ranked.rank,
+    )
+
+
+def _deflated(
+    inquiry: Inquiry, tried: Trials, number: int, at: Ints
+) -> tuple[Deflated | None, Deflated | None]:
+    """The deflated Sharpe ratio of a set, against luck in this market and as published."""
+    cash = sum(one.cash for one in inquiry.accounts)
+    returns = returns_of(pooled(inquiry.accounts, np.array([number]), at), cash)[0]
+    trials = inquiry.results.trials
+    found = deflated_sharpe(
+        returns,
+        trials=trials,
+        variance=luck_variance(tried, at.size),
+        mean=without_edge(inquiry, tried),
+    )
+    return found, deflated_sharpe(returns, trials=trials, variance=tried.variance)
+
+
+def _trials(inquiry: Inquiry, ratios: Array) -> Trials:
+    """Mean and variance of the trials: of every set, or of the sampled `ratios` of all accounts."""
+    periods = inquiry.periods_per_year
+    if len(inquiry.accounts) == 1:
+        seen = inquiry.results.sharpes
+        return Trials(mean=seen.mean / math.sqrt(periods), variance=seen.variance / periods)
+    known = Moments()
+    known.add(ratios)
+    return Trials(mean=known.mean, variance=known.variance)
+
+
+def without_edge(inquiry: Inquiry, tried: Trials) -> float:
+    """Sharpe ratio, of one bar, of a set without an edge: what the market gives anybody, from 0 up.
 
     Sets that are long at random times earn the market's drift, and more or less of it by luck: it
     is what the trials have on average, as long as that is no more than holding has. Counting it as
     an edge, as a mean of 0 would, calls the luckiest of random sets in a bull market skilled.
     """
-    return max(0.0, min(inquiry.results.sharpes.mean, inquiry.market))
+    return max(0.0, min(tried.mean, inquiry.market / math.sqrt(inquiry.periods_per_year)))
 
 
-def luck_variance(inquiry: Inquiry) -> float:
+def luck_variance(tried: Trials, bars: int) -> float:
     """Variance of the trials' Sharpe ratios, of one bar, as far as luck can have made it.
 
     Trials that are equally good differ by their sampling error alone, 1 / (bars - 1) or less where
@@ -183,9 +231,7 @@ def luck_variance(inquiry: Inquiry) -> float:
     as luck, as published, hides a true edge behind the worst sets of its own grid.
     source  Lo (2002), The Statistics of Sharpe Ratios, for the sampling error at 0
     """
-    seen = inquiry.results.sharpes.variance / inquiry.periods_per_year
-    errors = [1.0 / (one.times.size - one.first - 1) for one in inquiry.accounts]
-    return min(seen, sum(errors) / len(errors))
+    return min(tried.variance, 1.0 / (bars - 1))
 
 
 def _folds(inquiry: Inquiry, bars: int) -> tuple[int, tuple[Fold, ...]]:
@@ -210,30 +256,38 @@ def _walk(
     for place, fold in enumerate(folds):
         train = (int(at[fold.train[0]]), int(at[fold.train[1] - 1]))
         test = (int(at[fold.test[0]]), int(at[fold.test[1] - 1]))
-        number, ratio = _best_of(
-            _between(inquiry.accounts, *train),
-            sets,
-            partial(_tell_fold, tell, place * sets, len(folds) * sets),
-        )
+        earlier = _between(inquiry.accounts, *train)
+        number = _best_of(earlier, sets, partial(_tell_fold, tell, place * sets, len(folds) * sets))
+        before = _changes(earlier, number, at[fold.train[0] : fold.train[1]])
         later = _between(inquiry.accounts, *test)
-        moments = at[fold.test[0] : fold.test[1]]
-        change = np.zeros(moments.size)
-        if number is not None and later:
-            cash = sum(one.cash for one in later)
-            change = returns_of(pooled(later, np.array([number]), moments), cash)[0]
+        change = _changes(later, number, at[fold.test[0] : fold.test[1]])
         tests.append(change)
-        seen = bar_sharpe(change) * annual
         walked.append(
             FoldResult(
                 train=train,
                 test=test,
                 number=number,
-                in_sample=ratio,
-                out_of_sample=None if math.isnan(seen) else seen,
+                in_sample=_annual(before, annual),
+                out_of_sample=_annual(change, annual),
                 total_return=float(np.prod(1.0 + change) - 1.0),
             )
         )
     return tuple(walked), np.concatenate(tests)
+
+
+def _changes(accounts: Sequence[Account], number: int | None, at: Ints) -> Array:
+    """Bar returns [U] of a set on all accounts together; 0 where it has no account or no number."""
+    if number is None or not accounts:
+        return np.zeros(at.size)
+    cash = sum(one.cash for one in accounts)
+    changes: Array = returns_of(pooled(accounts, np.array([number]), at), cash)[0]
+    return changes
+
+
+def _annual(changes: Array, root: float) -> float | None:
+    """Annualised Sharpe ratio of bar returns; None without variance."""
+    ratio = bar_sharpe(changes) * root
+    return None if math.isnan(ratio) else ratio
 
 
 def _tell_fold(tell: Tell, before: int, total: int, done: int) -> None:
@@ -245,10 +299,8 @@ def _between(accounts: Sequence[Account], begin: int, end: int) -> list[Account]
     return [part for part in parts if part is not None]
 
 
-def _best_of(
-    accounts: Sequence[Account], sets: int, tell: Callable[[int], None]
-) -> tuple[int | None, float | None]:
-    """Number and Sharpe ratio of the best set by that ratio, the first of equal ones."""
+def _best_of(accounts: Sequence[Account], sets: int, tell: Callable[[int], None]) -> int | None:
+    """Number of the best set by its Sharpe ratio, the first of equal ones."""
     number, best = None, -math.inf
     for start, stop in blocks_of(sets) if accounts else ():
         ratios = over_symbols([one.sweep.run(start, stop) for one in accounts]).sharpe
@@ -257,28 +309,39 @@ def _best_of(
         if known[place] > best:
             number, best = start + place, float(known[place])
         tell(stop)
-    return number, None if number is None else best
+    return number
 
 
 def _cross_validate(
-    inquiry: Inquiry, ranked: Sequence[Ranked], at: Ints, tell: Tell
-) -> Overfitting | None:
-    """Overfitting of evenly spread sets and the best ones; None for one set or very few bars."""
+    inquiry: Inquiry, best: int, at: Ints, tell: Tell
+) -> tuple[Array, Overfitting | None]:
+    """Sharpe ratios and overfitting of evenly spread sets and the best one.
+
+    More of the best would be compared with each other instead of with what the grid holds, and
+    the outcome would depend on how many are listed.
+
+    returns  bar ratios on all accounts together, NaN without variance; no overfitting for one set
+             or very few bars
+    """
     kept = np.array(inquiry.results.sample.kept, dtype=np.int64)
     if kept.size > CROSS_VALIDATED:
         kept = kept[np.linspace(0, kept.size - 1, CROSS_VALIDATED).round().astype(np.int64)]
-    numbers = np.union1d(kept, np.array([one.number for one in ranked], dtype=np.int64))
-    if numbers.size < 2 or at.size < 2 * BLOCKS:
-        return None
+    numbers = np.union1d(kept, np.array([best], dtype=np.int64))
+    enough = numbers.size > 1 and at.size >= 2 * BLOCKS
     cash = sum(one.cash for one in inquiry.accounts)
     size = max(1, NUMBERS_AT_ONCE // at.size)
-    parts = []
+    parts, ratios = [], [np.empty(0)]
     tell("cross-validation", 0, numbers.size)
     for start in range(0, numbers.size, size):
         curves = pooled(inquiry.accounts, numbers[start : start + size], at)
-        parts.append(block_moments(returns_of(curves, cash), BLOCKS))
+        returns = returns_of(curves, cash)
+        ratios.append(np.array([bar_sharpe(one) for one in returns]))
+        if enough:
+            parts.append(block_moments(returns, BLOCKS))
         tell("cross-validation", min(start + size, numbers.size), numbers.size)
-    return overfitting(
+    if not enough:
+        return np.concatenate(ratios), None
+    return np.concatenate(ratios), overfitting(
         BlockMoments(
             sums=np.concatenate([part.sums for part in parts]),
             squares=np.concatenate([part.squares for part in parts]),
@@ -322,13 +385,22 @@ def verdict(found: Findings) -> str:
         f"{found.trades} closed trades",
     )
     broken = limits_broken(found)
+    unknown = (overfit is None and found.sets > 1) + (found.sharpe is None)
+    few = found.trades < TRADES_FROM
     if not broken:
         said = "is better than luck"
     elif deflated is None:
-        said = "never traded, so there is nothing to tell from luck"
-    elif all("closed trades" in reason for reason in broken):
+        said = "has equity that never moves, so there is nothing to tell from luck"
+    elif len(broken) == few:
         said = "has traded too little to be told from luck"
+    elif len(broken) == few + unknown:
+        said = "has too little behind it to be told from luck"
     else:
         said = "is what luck alone would give"
-    subject = f"the best of {found.sets:,} sets" if found.sets > 1 else "the one set"
+    if found.sets == 1:
+        subject = "the one set"
+    elif found.rank == 1:
+        subject = f"the best of {found.sets:,} sets"
+    else:
+        subject = f"rank {found.rank:,} of {found.sets:,} sets"
     return f"{subject} {said} ({', '.join(figures)})"

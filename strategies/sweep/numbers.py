@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strategies.kernels.dispatch import KernelSet
 from strategies.kernels.lanes import Ints
@@ -25,6 +26,7 @@ EXECUTION: Mapping[str, float] = MappingProxyType(
 )
 DISTANCES = ("stop_atr", "target_atr", "trail_atr")
 SETS_AT_ONCE = 1 << 14
+MOST_BARS = 10**12  # of a window or an age: more than any data have, and exact in every type
 
 
 def sweepable(strategy: str) -> dict[str, float]:
@@ -122,8 +124,8 @@ def numbers_of(strategy: str, grid: Grid, fixed: Mapping[str, float], bars: int)
 
     fixed  values over the defaults, of numbers that the grid does not sweep
     bars   how many there are to warm windows up
-    raises UsageError for names that do not exist, a swept window longer than the bars, and values
-           that no position can leave by
+    raises UsageError for names that do not exist, a swept window longer than the bars, values that
+           no position can leave by, and a number of which the strategy takes no value at all
     """
     known = sweepable(strategy)
     for name in (*grid.names, *fixed):
@@ -143,12 +145,22 @@ def numbers_of(strategy: str, grid: Grid, fixed: Mapping[str, float], bars: int)
             name: fixed.get(name, value) for name, value in known.items() if name not in grid.names
         },
     )
-    for name in (*DISTANCES, "max_bars"):
+    for name in DISTANCES:
         values = numbers.axis(name)
-        if not (np.isfinite(values) & (values >= 0.0)).all():
-            raise UsageError(f"{name} {values[0]:g} must be a finite number from 0 up")
+        _require(name, values, np.isfinite(values) & (values >= 0.0), "a finite number from 0 up")
     for name, least in (("stop_window", 1), ("max_bars", 0)):
         values = numbers.axis(name)
-        if not ((values >= least) & (values == np.floor(values))).all():
-            raise UsageError(f"{name} {values[0]:g} must be a whole number of bars from {least} up")
+        sound = (values >= least) & (values == np.floor(values)) & (values <= MOST_BARS)
+        _require(name, values, sound, f"a whole number of bars from {least} to {MOST_BARS:,}")
+    for name in numbers.own if strategy in FAMILIES else ():
+        values = numbers.axis(name)
+        if not valid_alone(strategy, name, values).any():
+            make = f"a number that {strategy} takes; its default is {known[name]:g}"
+            _require(name, values, np.zeros(values.size, dtype=np.bool_), make)
     return numbers
+
+
+def _require(name: str, values: Array, sound: NDArray[np.bool_], what: str) -> None:
+    """UsageError naming the first value that is not sound, and what it must be."""
+    if not sound.all():
+        raise UsageError(f"{name} {values[np.argmin(sound)]:g} must be {what}")

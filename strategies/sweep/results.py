@@ -195,7 +195,8 @@ class Results:
     """Everything that is kept of a sweep, in memory that does not grow with the sets.
 
     top            how many of the best are kept
-    rank_by        one of RANKINGS; sets without that measure come last, equals by their number
+    rank_by        one of RANKINGS; sets without that measure or a trade come last, equals by
+                   their number
     least_sampled  sets of the evenly spread sample
     """
 
@@ -205,9 +206,8 @@ class Results:
         self.sharpes = Moments()  # of every set on every symbol, annualised
         self.heat = HeatMap(grid)
         self.sample = Sample(least_sampled)
-        self._numbers = np.empty(0, dtype=np.int64)
-        self._scores = np.empty(0)
-        self._rows = np.empty((len(METRICS), 0))
+        # numbers, scores and rows of METRICS in one name: an interruption finds all old or all new
+        self._kept = np.empty(0, dtype=np.int64), np.empty(0), np.empty((len(METRICS), 0))
 
     def add(self, start: int, by_symbol: Sequence[Outcomes]) -> Outcomes:
         """Take in the sets from `start` on, one Outcomes a symbol; return them over all symbols."""
@@ -217,7 +217,8 @@ class Results:
         for one in by_symbol:
             self.sharpes.add(one.sharpe)
         self.sample.add(numbers[valid])
-        scores: Array = np.where(valid, getattr(merged, self.rank_by), np.nan)
+        traded = (merged.trades > 0) | (merged.open_trades > 0)  # doing nothing draws nothing down
+        scores: Array = np.where(valid & traded, getattr(merged, self.rank_by), np.nan)
         self.heat.add(self.grid.places(start, start + len(merged)), scores)
         self._keep(numbers, np.where(np.isfinite(scores), scores, -np.inf), valid, merged)
         # counted when all is kept: an interruption leaves no set that is counted and lost
@@ -229,17 +230,18 @@ class Results:
     def _keep(
         self, numbers: Ints, scores: Array, valid: NDArray[np.bool_], merged: Outcomes
     ) -> None:
-        if self._scores.size >= self.top:
-            valid = valid & (scores > self._scores[-1])
+        kept_numbers, kept_scores, kept_rows = self._kept
+        if kept_scores.size >= self.top:
+            valid = valid & (scores > kept_scores[-1])
         chosen = np.flatnonzero(valid)
         if chosen.size > self.top:
             chosen = chosen[np.argsort(-scores[chosen], kind="stable")[: self.top]]
         rows = np.array([getattr(merged, name)[chosen] for name in METRICS], dtype=np.float64)
-        numbers = np.concatenate((self._numbers, numbers[chosen]))
-        scores = np.concatenate((self._scores, scores[chosen]))
-        rows = np.concatenate((self._rows, rows), axis=1)
+        numbers = np.concatenate((kept_numbers, numbers[chosen]))
+        scores = np.concatenate((kept_scores, scores[chosen]))
+        rows = np.concatenate((kept_rows, rows), axis=1)
         order = np.lexsort((numbers, -scores))[: self.top]
-        self._numbers, self._scores, self._rows = numbers[order], scores[order], rows[:, order]
+        self._kept = numbers[order], scores[order], rows[:, order]
 
     @property
     def skipped(self) -> int:
@@ -248,13 +250,14 @@ class Results:
 
     def best(self) -> tuple[Ranked, ...]:
         """The best sets so far, the very best first."""
+        numbers, _, rows = self._kept
         return tuple(
             Ranked(
                 rank=place + 1,
                 number=int(number),
-                outcome=dict(zip(METRICS, self._rows[:, place].tolist(), strict=True)),
+                outcome=dict(zip(METRICS, rows[:, place].tolist(), strict=True)),
             )
-            for place, number in enumerate(self._numbers)
+            for place, number in enumerate(numbers)
         )
 
 

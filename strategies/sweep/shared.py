@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from strategies.kernels.dispatch import NUMBA_PAYS_FROM, Backend, kernels
+from strategies.kernels.dispatch import Backend
 from strategies.kernels.lanes import (
     BITS,
     METRICS,
@@ -25,7 +25,7 @@ from strategies.kernels.lanes import (
 )
 from strategies.kernels.runs import Array
 from strategies.sweep.bar_grids import BarGrid
-from strategies.sweep.engine import PAYS_FROM, EngineName
+from strategies.sweep.engine import EngineName, kernels_for
 from strategies.sweep.grid import Grid
 from strategies.sweep.numbers import numbers_of
 from trader.core.errors import UsageError
@@ -189,7 +189,7 @@ def open_shared(
         raise UsageError("--backend cuda cannot share cash between symbols: use auto or cpu")
     at = np.unique(np.concatenate([bars.available_at for bars in series.values()]))
     work = len(grid) * sum(len(bars) for bars in series.values())
-    taken = kernels(backend, bars=work * NUMBA_PAYS_FROM // PAYS_FROM)
+    taken = kernels_for(backend, work)
     numbers = numbers_of(strategy, grid, fixed, max(len(bars) for bars in series.values()))
     return SharedSweep(
         backend="cpu" if taken.backend == "cpu" else "reference",

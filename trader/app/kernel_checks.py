@@ -25,7 +25,11 @@ def kernel_checks() -> tuple[Check, ...]:
 
 
 def _compiled() -> Check:
-    remedy = "reinstall numba, or set kernels.backend to reference"
+    from strategies.kernels.switches import switched_off
+
+    variable = switched_off()
+    remedy = "reinstall numba" if variable is None else f"unset {variable}"
+    remedy += ", or set kernels.backend to reference"
     try:
         import numpy as np
 

@@ -56,12 +56,12 @@ def cover(
     notices = []
     first = calendar.at_or_after(max(start, oldest))
     if start < oldest:
-        notices.append(f"the bars begin on {oldest}; so does the backtest")
+        notices.append(f"the bars begin on {oldest}; so does the period")
     elif first != start:
-        notices.append(f"{start} is not a session of the exchange; the backtest begins on {first}")
+        notices.append(f"{start} is not a session of the exchange; the period begins on {first}")
     wanted = newest if end is None else min(end, newest)
     if end is not None and end > newest:
-        notices.append(f"the bars end on {newest}; so does the backtest")
+        notices.append(f"the bars end on {newest}; so does the period")
     last = wanted if calendar.is_session(wanted) else calendar.previous(wanted)
     if last < first:
         raise DataIntegrityError(f"no session of the exchange lies in {start} to {end}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 from strategies.kernels.lanes import METRICS, Outcomes
 from strategies.sweep.grid import Grid
+from strategies.sweep.luck import Findings, limits_broken, verdict
 from trader.app.assembly import program_version
 from trader.app.sweep_plan import DISTANCES, LONGEST_HOLD, WINDOW_OF_THE_STOP, Plan
 from trader.app.sweep_result import Applied, SweepResult
@@ -32,14 +33,13 @@ class CsvStream:
     def __init__(self, path: Path, grid: Grid) -> None:
         self.path, self.grid = path, grid
         self.partial = path.with_name(f"{path.name}.partial")
+        self.sets = 0  # that have a line
         self._file: IO[str] | None = None
 
     def __enter__(self) -> CsvStream:
-        try:
+        with self._refusal():
             self._file = self.partial.open("w", encoding="utf-8", newline="")
-        except OSError as exc:
-            raise StateError(f"--csv {self.path} cannot be written: {exc.strerror}") from exc
-        self._file.write(",".join((*self.grid.names, *METRICS)) + "\n")
+            self._file.write(",".join((*self.grid.names, *METRICS)) + "\n")
         return self
 
     def __exit__(
@@ -48,8 +48,14 @@ class CsvStream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._file is None:
+            return
+        if kind is None:
+            with self._refusal():
+                self._file.close()
+        else:  # what went wrong before is what a person must know
+            with suppress(OSError):
+                self._file.close()
 
     def add(self, start: int, outcomes: Outcomes) -> None:
         """Write the sets from `start` on; StateError when the disk is full."""
@@ -65,15 +71,22 @@ class CsvStream:
                 ]
             )
         assert self._file is not None
-        try:
+        with self._refusal():
             self._file.write("".join(f"{','.join(row)}\n" for row in zip(*written, strict=True)))
-        except OSError as exc:
-            raise StateError(f"--csv {self.path} cannot be written: {exc.strerror}") from exc
+        self.sets += len(outcomes)
 
     def finish(self) -> None:
         """Give the file its name: it is whole."""
         self.__exit__(None, None, None)
-        os.replace(self.partial, self.path)
+        with self._refusal():
+            os.replace(self.partial, self.path)
+
+    @contextmanager
+    def _refusal(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            raise StateError(f"--csv {self.path} cannot be written: {exc.strerror}") from exc
 
 
 def require_room(path: Path, grid: Grid) -> None:
@@ -171,10 +184,14 @@ def write_parameters(path: Path, text: str) -> None:
             beside.unlink()
 
 
-def apply(planned: Plan, result: SweepResult, folder: Path) -> Applied | None:
+def apply(
+    planned: Plan, result: SweepResult, folder: Path, wanted: Findings | None
+) -> Applied | None:
     """Write the parameter file of the wanted rank, or say why there is none.
 
-    folder  of the report, where it goes when no file was named; None where no rank was wanted
+    folder   of the report, where it goes when no file was named
+    wanted   what speaks for and against that rank; None where that is not known
+    returns  None where no rank was wanted
     """
     request, luck = planned.request, result.luck
     rank = request.apply_rank
@@ -184,12 +201,14 @@ def apply(planned: Plan, result: SweepResult, folder: Path) -> Applied | None:
         refused = "the sweep was interrupted before it was known whether its best is luck"
     elif not luck.better:
         refused = luck.sentence
-    elif rank > len(result.top):
+    elif wanted is None:
         refused = f"there are {len(result.top)} sets only"
+    elif limits_broken(wanted):
+        refused = verdict(wanted)
     else:
         path = request.to_file or folder / "parameters.yaml"
         try:
-            _write_parameters(planned, result, rank, path)
+            _write_parameters(planned, result, wanted, path)
         except OrderRefusedError as exc:
             refused = str(exc)
         else:
@@ -197,13 +216,13 @@ def apply(planned: Plan, result: SweepResult, folder: Path) -> Applied | None:
     return Applied(rank=rank, path=None, refused=f"--apply {rank} is refused: {refused}")
 
 
-def _write_parameters(planned: Plan, result: SweepResult, rank: int, path: Path) -> None:
-    row, source, request = result.top[rank - 1], result.source, planned.request
-    assert result.luck is not None
+def _write_parameters(planned: Plan, result: SweepResult, wanted: Findings, path: Path) -> None:
+    rank, source, request = wanted.rank, result.source, planned.request
+    row = result.top[rank - 1]
     numbers = {name: row.parameters.get(name, value) for name, value in planned.defaults.items()}
     comments = (
         f"{request.strategy}: rank {rank} of {result.run:,} sets by {request.rank_by}",
-        f"luck: {result.luck.sentence}",
+        f"luck: {verdict(wanted)}",
         f"period: {result.first_session} to {result.last_session}, {result.bars:,} bars",
         f"data: {source.name} {','.join(source.symbols)}, sha256 {source.sha256}",
         f"sweep: {result.run_id}, debate-trader {program_version()}",

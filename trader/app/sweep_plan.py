@@ -182,13 +182,29 @@ def _check(request: SweepRequest) -> None:
     if request.to_file is not None and rank is None:
         raise UsageError("--to-file names a parameter file: say with --apply RANK what goes in it")
     for option, path in (("--csv", request.csv), ("--to-file", request.to_file)):
-        if path is None:
-            continue
-        if path.is_dir() or not path.parent.is_dir():
-            what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-            raise UsageError(f"{option} {path}: {what}; name a file in a folder that exists")
-    if request.to_file is not None and request.to_file.exists():
-        raise UsageError(f"--to-file {request.to_file} exists already: name another one")
+        if path is not None:
+            _check_path(option, path)
+    if request.to_file is not None:
+        if request.to_file.exists():
+            raise UsageError(f"--to-file {request.to_file} exists already: name another one")
+        if request.csv is not None and request.csv.resolve() == request.to_file.resolve():
+            raise UsageError(f"--csv and --to-file both name {request.csv}: name two files")
+
+
+def _check_path(option: str, path: Path) -> None:
+    """UsageError where no file can come to lie, and where a device would be replaced by one."""
+    try:
+        if path.is_dir():
+            what = "is a folder"
+        elif not path.parent.is_dir():
+            what = f"there is no folder {path.parent}"
+        elif path.exists() and not path.is_file():
+            what = "is not a file"
+        else:
+            return
+    except OSError as exc:
+        what = str(exc.strerror)
+    raise UsageError(f"{option} {path}: {what}; name a file in a folder that exists")
 
 
 def _defaults(app: Context, strategy: str) -> dict[str, float]:

@@ -13,7 +13,7 @@ from strategies.kernels.lanes import METRICS, Ints, Outcomes
 from strategies.kernels.runs import Array
 from strategies.registry import default_parameters, make_strategy
 from strategies.sweep.accounts import blocks_of, moments_of, pooled
-from strategies.sweep.luck import Inquiry, Luck, Tell, look_into
+from strategies.sweep.luck import Findings, Inquiry, Luck, Tell, look_at, look_into
 from strategies.sweep.results import Ranked, Results, over_symbols, steps_around
 from trader.app.assembly import code_sha256, program_version
 from trader.app.context import Context
@@ -47,6 +47,7 @@ class Swept:
     held     buying and holding the same symbols
     at       [U] moments of the equity points, ns
     hold     [U] equity of `held`, all accounts together
+    inquiry  what `luck` answers
     luck     None where that is not known
     partial  whether it was interrupted
     """
@@ -57,6 +58,7 @@ class Swept:
     held: Opened
     at: Ints
     hold: Array
+    inquiry: Inquiry
     luck: Luck | None
     partial: bool
 
@@ -90,19 +92,38 @@ def sweep(app: Context, request: SweepRequest, progress: Tell | None) -> SweepRe
             raise KeyboardInterrupt
         raise UsageError(_why_none(planned))
     done = _look(planned, opened, results, tell, partial=partial)
-    result = _result(app, done)
+    timing = Timing(
+        seconds=seconds,
+        sets_per_second=results.seen / max(seconds, 1e-9),
+        set_bars_per_second=results.seen * planned.bars / max(seconds, 1e-9),
+    )
+    try:
+        return _written(app, done, timing)
+    except KeyboardInterrupt:
+        if done.partial:  # a second one: the person does not want to wait
+            raise
+        return _written(app, replace(done, partial=True), timing)
+
+
+def _written(app: Context, done: Swept, timing: Timing) -> SweepResult:
+    """The result with its report and the file of --apply."""
+    result, request = _result(app, done), done.planned.request
     folder = make_folder((request.out or app.state_dir / "reports") / result.run_id)
     report = write_report(folder / "report.html", write_sweep_page(_contents(done, result)))
     return replace(
         result,
         report=str(report),
-        applied=apply(planned, result, folder),
-        timing=Timing(
-            seconds=seconds,
-            sets_per_second=results.seen / max(seconds, 1e-9),
-            set_bars_per_second=results.seen * planned.bars / max(seconds, 1e-9),
-        ),
+        applied=apply(done.planned, result, folder, _wanted(done)),
+        timing=timing,
     )
+
+
+def _wanted(done: Swept) -> Findings | None:
+    """What speaks for and against the rank of --apply; None where nobody knows."""
+    rank, ranked = done.planned.request.apply_rank, done.results.best()
+    if rank is None or rank > len(ranked) or done.luck is None:
+        return None
+    return look_at(done.inquiry, done.luck, ranked[rank - 1])
 
 
 def _silent(_name: str, _done: int, _of: int) -> None:
@@ -125,7 +146,7 @@ def _stream(planned: Plan, opened: Opened, results: Results, tell: Tell) -> bool
                 tell("sets", stop, sets)
         except KeyboardInterrupt:
             interrupted = True
-        if csv is not None and results.seen == sets:
+        if csv is not None and csv.sets == sets:
             csv.finish()
     return interrupted
 
@@ -137,15 +158,15 @@ def _look(planned: Plan, opened: Opened, results: Results, tell: Tell, *, partia
     hold = pooled(held.accounts, np.array([0]), at)[0]
     cash = sum(one.cash for one in held.accounts)
     periods = planned.terms.periods_per_year
+    inquiry = Inquiry(
+        accounts=opened.accounts,
+        results=results,
+        periods_per_year=periods,
+        market=sharpe(hold, cash, periods) or 0.0,
+        look_back=planned.look_back,
+    )
     luck = None
     if not partial:
-        inquiry = Inquiry(
-            accounts=opened.accounts,
-            results=results,
-            periods_per_year=periods,
-            market=sharpe(hold, cash, periods) or 0.0,
-            look_back=planned.look_back,
-        )
         try:
             luck = look_into(inquiry, tell)
         except KeyboardInterrupt:
@@ -157,6 +178,7 @@ def _look(planned: Plan, opened: Opened, results: Results, tell: Tell, *, partia
         held=held,
         at=at,
         hold=hold,
+        inquiry=inquiry,
         luck=luck,
         partial=partial,
     )
@@ -249,7 +271,8 @@ def _csv(done: Swept) -> str | None:
     path, grid = done.planned.request.csv, done.planned.grid
     if path is None:
         return None
-    return str(path if done.results.seen == len(grid) else CsvStream(path, grid).partial)
+    partial = CsvStream(path, grid).partial
+    return str(partial if partial.exists() else path)
 
 
 def _contents(done: Swept, result: SweepResult) -> SweepContents:
@@ -266,6 +289,7 @@ def _contents(done: Swept, result: SweepResult) -> SweepContents:
         notices=result.notices,
         axes=result.axes,
         rank_by=result.rank_by,
+        accounts=len(done.opened.accounts),
         sets=result.sets,
         run=result.run,
         skipped=result.skipped,

@@ -76,7 +76,7 @@
   addEventListener("hashchange", arrive);
 
   const filter = document.querySelector(".filter");
-  if (filter !== null) {
+  if (filter !== null && document.querySelector("details.debate") !== null) {
     for (const [words, open] of [["Open all", true], ["Close all", false]]) {
       const button = document.createElement("button");
       button.type = "button";

@@ -140,6 +140,7 @@ class Heat:
 class SweepContents:
     """Everything on the page.
 
+    accounts  over which the figures of a set are a mean
     times   of the equity points of `curves`: the best set, then buy and hold
     period  "2020-01-02 to 2026-08-05, 1,656 bars"
     """
@@ -153,6 +154,7 @@ class SweepContents:
     notices: tuple[str, ...]
     axes: tuple[Axis, ...]
     rank_by: str
+    accounts: int
     sets: int
     run: int
     skipped: int

@@ -259,6 +259,11 @@ def _sets(contents: SweepContents) -> Html:
         if figures is not None
     ]
     caption = f"Ranked by {MEASURES[contents.rank_by]}; the same bars, money and costs"
+    if contents.accounts > 1:
+        caption += (
+            f"; the mean of {contents.accounts} accounts, trades in all. The curves below are of "
+            "all accounts together"
+        )
     return tag("div", table(caption, headers, rows, class_="sets"), class_="scroll")
 
 

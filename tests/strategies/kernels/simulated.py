@@ -160,6 +160,7 @@ def sweep(dtype, first=7, bars=150, lanes=48):
         max_bars=rng.choice([0, 1, 9], lanes),
     )
     terms = Terms(fee_rate=0.001, commission_per_order=1.0)
+    cuda_sweep.MOST_LANES = 40  # of both symbols, so that it takes several launches
     both = cuda_sweep.walk_symbols(prices, signals, atr, chosen, terms, dtype=dtype)
     plain = replace(chosen, stop=chosen.stop * 0, target=chosen.stop * 0, trail=chosen.stop * 0)
     alone = cuda_sweep.walk(prices[0], signals[0], None, plain, terms, dtype=dtype)
@@ -182,6 +183,8 @@ def crossed(dtype):
     bars = cuda_cross.TILE + 70  # into a second tile
     line, level = (np.round(rng.normal(0.0, 1.0, (rows, bars)), 1) for rows in (3, 2))
     line[0, :70] = level[1, cuda_cross.TILE] = np.nan
+    line[1, cuda_cross.TILE - 1 : cuda_cross.TILE + 1] = -1.0, 1.0  # from one tile to the next
+    level[0, cuda_cross.TILE - 1 : cuda_cross.TILE + 1] = 0.0
     i, j = np.array([0, 1, 2]), np.array([1, 0, 1])
     numbers = np.array([0.0, 0.5, -0.3])
     found = {}

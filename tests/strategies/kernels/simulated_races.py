@@ -151,6 +151,17 @@ def copies_through_memory(x, out):
 
 
 @cuda.jit
+def copies_within_shared_memory(x, out):
+    """The same from one shared array into another."""
+    room = cuda.shared.array(SIZE, float64)
+    other = cuda.shared.array(SIZE, float64)
+    i = cuda.threadIdx.x
+    room[i] = x[i]
+    other[i : i + 1] = room[SIZE - 1 - i : SIZE - i]
+    out[i] = other[i]
+
+
+@cuda.jit
 def sums_without_barrier(x, out):
     """What the others write is summed."""
     room = cuda.shared.array(SIZE, float64)
@@ -273,16 +284,17 @@ def ours():
 
 
 def sweep(bars, lanes=12):
-    """A few lanes with every kind of exit."""
+    """A few lanes with every kind of exit, on two symbols."""
     rng, size = np.random.default_rng(3), bars.close.size
     prices = Prices(
         open=bars.open, high=bars.high, low=bars.low, close=bars.close, volume=bars.volume, first=3
     )
     bits = rng.random((2, size)) < 0.2
-    cuda_sweep.walk(
-        prices,
-        Signals(entry=pack(bits), exit=pack(~bits)),
-        rng.uniform(0.5, 3.0, (1, size)),
+    signals, atr = Signals(entry=pack(bits), exit=pack(~bits)), rng.uniform(0.5, 3.0, (1, size))
+    cuda_sweep.walk_symbols(
+        (prices, prices),
+        (signals, signals),
+        (atr, atr),
         Lanes(
             signal=rng.integers(0, 2, lanes),
             atr=np.zeros(lanes, dtype=np.int64),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from strategies.kernels.cache import PREFIX, sources_digest
+from strategies.kernels.cache import KEPT_STATES, PREFIX, SOURCES, _sources, sources_digest
 
 ROOT = Path(__file__).parents[3]
 USE = """
@@ -43,12 +44,13 @@ def use(
     first: str = "",
     before: str = "",
     work: str = "",
+    cwd: Path = ROOT,
     **environ: str,
 ) -> subprocess.CompletedProcess[str]:
     """Import numba in a process of its own, then do some `work`; prints the folder of the cache."""
     if keep_in is not None:
         before = f"cache.keep_in(cache.Path({str(keep_in)!r})); {before}"
-    return ran(USE.format(first=first, before=before, work=work), **environ)
+    return ran(USE.format(first=first, before=before, work=work), cwd, **environ)
 
 
 def door(
@@ -58,11 +60,11 @@ def door(
     return ran(DOOR.format(wanted=str(wanted), before=before, backend=backend), **environ)
 
 
-def ran(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def ran(code: str, cwd: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     return subprocess.run(
         [sys.executable, "-c", code],
-        cwd=ROOT,
+        cwd=cwd,
         env=kept | environ,
         capture_output=True,
         text=True,
@@ -194,11 +196,80 @@ def test_a_child_process_shares_the_folder_of_its_parent(tmp_path):
     assert folder_of(use(NUMBA_CACHE_DIR=str(inherited))) == tmp_path / "numba"
 
 
+def unused(folder: Path, days: float) -> Path:
+    """A folder that was made and is not used since."""
+    folder.mkdir(parents=True)
+    then = folder.stat().st_mtime - days * 86_400
+    os.utime(folder, (then, then))
+    return folder
+
+
 @pytest.mark.parametrize("days", [29, 31])
-def test_states_of_the_sources_that_nobody_uses_are_forgotten(tmp_path, days):
-    old = tmp_path / "numba" / f"{PREFIX}0123456789ab"
-    old.mkdir(parents=True)
-    then = old.stat().st_mtime - days * 86_400
-    os.utime(old, (then, then))
-    folder_of(use(keep_in=tmp_path / "numba"))
+@pytest.mark.parametrize("named", [False, True])
+def test_states_of_the_sources_that_nobody_uses_are_forgotten(tmp_path, days, named):
+    numba = tmp_path / "numba"
+    old = unused(numba / f"{PREFIX}0123456789ab", days)
+    theirs = unused(numba / f"{PREFIX}of-others", days)
+    folder_of(use(NUMBA_CACHE_DIR=str(numba)) if named else use(keep_in=numba))
     assert old.exists() == (days < 30)
+    assert theirs.exists()
+
+
+def test_of_many_states_those_are_kept_that_were_used_last_or_today(tmp_path):
+    numba = tmp_path / "numba"
+    today = [unused(numba / f"{PREFIX}{k:012x}", 0.5) for k in range(2 * KEPT_STATES)]
+    older = [unused(numba / f"{PREFIX}{k:012x}", 2.0) for k in range(100, 103)]
+    folder_of(use(keep_in=numba))
+    assert all(folder.exists() for folder in today)
+    assert not any(folder.exists() for folder in older)
+
+
+def installed(folder: Path) -> Path:
+    """The packages where nothing can be kept beside them: not even root can write in a file."""
+    for name in ("strategies", "trader"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    (folder / "strategies" / "kernels" / "__pycache__").touch()
+    return folder
+
+
+def test_an_installation_that_is_not_the_users_to_write_is_nothing_to_warn_of(tmp_path):
+    beside = installed(tmp_path / "site")
+    done = use(cwd=beside, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert folder_of(done) == tmp_path / "cache" / "debate-trader"
+    assert done.stderr == ""
+
+
+def test_a_user_without_a_home_has_no_cache_in_the_folder_he_is_in(tmp_path):
+    beside, spare = installed(tmp_path / "site"), tmp_path / "tmp"
+    spare.mkdir()
+    nobody = "import os; os.path.expanduser = str"  # what it does where there is no home
+    done = use(cwd=beside, first=nobody, XDG_CACHE_HOME="relative", TMPDIR=str(spare))
+    assert folder_of(done) == spare / f"debate-trader-{os.geteuid()}"
+    assert {path.name for path in beside.iterdir()} == {"strategies", "trader"}
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_relative_folder_stays_where_it_was_when_the_program_moves(tmp_path):
+    beside = installed(tmp_path / "site")
+    moves = f"import os; os.chdir({str(tmp_path)!r})"
+    done = use(cwd=beside, work=f"{moves}\n{KERNEL}", NUMBA_CACHE_DIR="kept")
+    assert folder_of(done) == beside / "kept"
+    assert kept(beside / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_every_function_that_numba_keeps_counts_as_a_source_of_kernels():
+    program = """
+import importlib, json
+from strategies.kernels import cache
+for path in cache.SOURCES.glob("*.py"):
+    module = importlib.import_module(f"strategies.kernels.{path.stem}")
+    for value in vars(module).values():
+        home = getattr(getattr(value, "py_func", None), "__module__", "").rpartition(".")
+        if home[0] == "strategies.kernels" and not home[2].startswith("cuda"):
+            print(home[2])
+"""
+    modules = set(ran(program).stdout.split())
+    assert {"cpu_windows", "walk_steps"} < modules
+    assert modules <= set(_sources(SOURCES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from importlib import import_module
 
 import numpy as np
@@ -17,6 +18,7 @@ REPORT = cuda_report()
 needs_compiler = pytest.mark.skipif(
     not REPORT.compiles, reason="the packages of the extra cuda are not installed"
 )
+SPARE = 8  # registers that a budget may have over what is used
 NAMES = (
     "adx_rows",
     "atr_rows",
@@ -56,8 +58,30 @@ def test_a_kernel_compiles_for_every_architecture_within_its_budget(name):
         assert one.occupancy.blocks >= 1
         assert 0 < one.loop_instructions < one.instructions or name == "true_range_bars"
         assert one.assembler.startswith("nvjitlink 13.")
+    for dtype in DTYPES:
+        most = max(one.registers for one in made if one.dtype == dtype)
+        assert all(one.register_budget <= most + SPARE for one in made if one.dtype == dtype)
+    for one in made:
         if name == "walk_lanes":  # of a bar: both sides of every branch, though it takes one
             assert 100 < one.loop_instructions <= 225
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("fold_tiles", "float32"), ("walk_lanes", "float64"), ("obv_bars", "float64")],
+)
+def test_a_kernel_has_one_ptx_for_all_architectures_but_for_the_target(name, dtype):
+    oldest, *others = compile_only.compile_all(names=[name], dtypes=[dtype])
+    assert [other.ptx.replace(other.arch, oldest.arch) for other in others] == [oldest.ptx] * 2
+    newest = compile_only.compile_kernel(name, dtype, CAPABILITIES[-1])
+    assert statements(newest.ptx) == statements(others[-1].ptx)
+
+
+def statements(ptx):
+    """What is in PTX besides comments and what numba names by the order it compiles in."""
+    names = r"//.*|_ZN\w+?(?=_param_\d+\b|\b)|(?<=_smem_)\d+"
+    return [re.sub(names, "", line).rstrip() for line in ptx.splitlines()]
 
 
 @needs_compiler

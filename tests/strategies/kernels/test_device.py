@@ -9,6 +9,7 @@ import pytest
 
 from strategies.kernels import device
 from strategies.kernels.device import cuda_report, require_device
+from strategies.kernels.switches import DISABLED, SIMULATOR
 from tests.strategies.kernels.processes import ROOT
 from trader.core.errors import EndpointError
 
@@ -52,7 +53,8 @@ class Driver:
 
 @pytest.fixture(autouse=True)
 def _found_anew(monkeypatch):
-    monkeypatch.delenv(device.SIMULATOR, raising=False)
+    for name in (SIMULATOR, DISABLED):
+        monkeypatch.delenv(name, raising=False)
     require_device.cache_clear()
     yield
     require_device.cache_clear()
@@ -129,11 +131,21 @@ def test_a_driver_that_is_no_use_is_named_with_its_remedy(
 
 def test_the_simulator_stands_in_for_a_device_but_compiles_nothing(machine, monkeypatch):
     machine(None)
-    monkeypatch.setenv(device.SIMULATOR, "1")
+    monkeypatch.setenv(SIMULATOR, "1")
     report = require_device()
     assert report.simulated
     assert report.ready
     assert not report.compiles
+
+
+def test_a_numba_that_is_told_to_compile_nothing_is_named(machine, monkeypatch):
+    machine(Driver())
+    monkeypatch.setenv(DISABLED, "1")
+    assert not cuda_report().compiles
+    with pytest.raises(EndpointError, match="while NUMBA_DISABLE_JIT is set; unset it"):
+        require_device()
+    monkeypatch.setenv(DISABLED, "0")
+    assert require_device().compiles
 
 
 def test_this_machine_can_be_asked_whatever_it_has():

@@ -9,7 +9,7 @@ import pytest
 
 from strategies.kernels import device
 from strategies.kernels.dispatch import KERNELS, NUMBA_PAYS_FROM, kernels
-from trader.core.errors import EndpointError
+from trader.core.errors import ConfigError, EndpointError
 
 
 def run(code):
@@ -64,6 +64,18 @@ def test_without_numba_cpu_is_an_error_and_auto_says_why_it_fell_back():
     assert first == "reference numba cannot be imported"
     assert second.startswith("the cpu kernels need numba")
     assert "choose the backend auto or reference" in second
+
+
+@pytest.mark.parametrize("variable", ["NUMBA_ENABLE_CUDASIM", "NUMBA_DISABLE_JIT"])
+def test_a_numba_told_to_compile_nothing_is_said_and_not_asked(monkeypatch, variable):
+    monkeypatch.setenv(variable, "1")
+    taken = kernels("auto", bars=10**9)
+    assert (taken.backend, taken.reason) == (
+        "reference",
+        f"numba compiles nothing while {variable} is set",
+    )
+    with pytest.raises(ConfigError, match=f"while {variable} is set; unset it or choose"):
+        kernels("cpu")
 
 
 def no_device():

@@ -358,3 +358,18 @@ def test_no_lanes_and_no_bars_are_no_error():
     assert len(events.walk_events(prices_of(bars), signals, None, lanes.part(0, 0), USUAL)) == 0
     arguments = (prices_of(bars, 40), signals, None, lanes, USUAL)
     assert_equal(events.walk_events(*arguments), walk_reference.walk(*arguments))
+
+
+def test_a_loss_that_the_sum_of_all_losses_swallows_is_counted_all_the_same():
+    """The other losses of the series are 1e17 times as large, so that the sums do not move."""
+    close = 100.0 * np.cumprod([1.0, 0.5, 1.5, 0.7, 1.0, 1.5, 1.0 - 1e-9, 1.2, 1.0, 1.0])
+    fires = np.zeros((2, 1, close.size), dtype=bool)
+    fires[0, 0, 3], fires[1, 0, 7] = True, True
+    prices = Prices(open=close, high=close, low=close, close=close, volume=close)
+    signals = Signals(entry=pack(fires[0]), exit=pack(fires[1]))
+    none, row = np.zeros(1), np.zeros(1, dtype=np.int64)
+    lanes = Lanes(signal=row, atr=row, stop=none, target=none, trail=none, max_bars=row)
+    found = events.walk_events(prices, signals, None, lanes, FREE)
+    expected = walk_reference.walk(prices, signals, None, lanes, FREE)
+    assert expected.sortino[0] > 1e6
+    np.testing.assert_allclose(found.sortino, expected.sortino, rtol=1e-9)

@@ -30,6 +30,7 @@ def test_planted_faults_are_found_and_the_products_kernels_have_none():
         "one_too_far": ["unwritten"],
         "copies_without_barrier": ["race", "unwritten"],
         "copies_through_memory": ["race", "unwritten"],
+        "copies_within_shared_memory": ["race", "unwritten"],
         "sums_without_barrier": ["race", "unwritten"],
         "forgets_its_own": ["unwritten"],
         "all_write_one": ["race"],

@@ -220,3 +220,11 @@ def test_arguments_that_do_not_fit_together_are_refused_with_the_symbol(engine):
     refused("S1: high of bar 7 is nan", markets={**markets, "S1": bad})
     with pytest.raises(ValueError, match="for one lane, not for 3"):
         engine.trades_shared(markets, signals, tables, lanes, FREE)
+
+
+def test_an_entry_that_the_exchange_does_not_take_leaves_its_part_as_cash(engine):
+    terms = replace(WHOLE, slippage=0.0, commission_per_order=0.0, fee_rate=0.0)
+    rows = {"A": flat_bars(50, 50, 50), "B": flat_bars(50.005, 50.005, 50.005)}
+    trades = ran(engine, rows, enter={"A": [0], "B": [0]}, terms=terms, target=0.01)
+    assert [trade.shares for trade in trades["A"]] == [50.0]
+    assert trades["B"] == ()

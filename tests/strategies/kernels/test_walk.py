@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from strategies.indicators.crossing import crosses_above, crosses_below
-from strategies.kernels import walk, walk_reference
+from strategies.kernels import walk, walk_one, walk_reference
 from strategies.kernels.lanes import METRICS, Lanes, Prices, Signals, Terms, pack
 from strategies.kernels.masks import compiled
 from strategies.kernels.reference import sma
 from strategies.kernels.walk_one import backtest_one, sma_cross_backtest
-from strategies.kernels.walk_steps import metrics_of, opening_state, terms_row, walk_bar
+from strategies.kernels.walk_steps import (
+    annual_growth,
+    opening_state,
+    terms_row,
+    walk_bar,
+    write_metrics,
+)
 from strategies.kernels.walk_whole import fee_of, fills_at_open, rates_row, sold_at, tick_units
 from tests.strategies.kernels.lane_cases import (
     COSTS,
@@ -222,7 +228,8 @@ def stepped(bars, change, entries, exits, table, lanes, max_bars, first, terms, 
                 (exits[rule, t >> 6] >> shift) & np.uint64(1) != 0,
                 t == size - 1, lanes[2, k], lanes[3, k], lanes[4, k], max_bars[k], terms,
             )  # fmt: skip
-        metrics_of(state, size - first, terms, out, k)
+        write_metrics(state, size - first, terms, out, k)
+        out[1, k] = annual_growth(size - first, out[0, k], terms)
 
 
 def through_steps(prices, signals, table, lanes, terms, dtype):
@@ -351,3 +358,36 @@ def test_an_account_beyond_what_is_counted_is_refused_and_never_wraps():
         walk.walk(*given_, replace(terms, cash=1e12))
     with pytest.raises(ValueError, match="USD is beyond what is counted"):
         walk.walk(priced(flat_bars(1e12, 1e12)), fired(2), None, lane(), terms)
+
+
+def test_an_account_that_lost_all_but_a_rounding_grows_as_the_metrics_say():
+    """A fee of 90 % a side leaves about a twentieth of the cash after each trade."""
+    prices = priced(flat_bars(*[10.0] * 70))
+    terms = Terms(slippage=0.0, fee_rate=0.9, periods_per_year=1.0)
+    for trades in range(1, 16):
+        signals = fired(70, enter=range(0, 2 * trades, 2), leave=range(1, 70, 2))
+        found, expected = (
+            engine.walk(prices, signals, None, lane(), terms) for engine in (walk, walk_reference)
+        )
+        assert_allclose(found.annual_return, expected.annual_return, rtol=1e-15)
+    assert np.isnan(found.annual_return[0])
+
+
+def test_one_backtest_takes_arrays_of_any_layout_and_whole_numbers_without_compiling_anew():
+    prices, bits = random_prices(130, seed=5), random_rules(130, seed=6)
+    table = ranges(prices)
+    terms = Terms(cash=1_000.0)
+    known = backtest_one(
+        prices, bits.entry[1], bits.exit[1], terms, atr=table[0], stop=2.0, target=3.0
+    )
+    versions = len(walk_one._backtest_one.signatures)
+    fixed = prices.close.copy()
+    fixed.flags.writeable = False
+    odd = replace(prices, close=fixed, open=np.repeat(prices.open, 2)[::2])
+    entry, exits = (np.repeat(words[1], 2)[::2] for words in (bits.entry, bits.exit))
+    found = backtest_one(
+        odd, entry, exits, replace(terms, cash=1_000), atr=np.asfortranarray(table.T).T[0],
+        stop=2, target=3, max_bars=np.int64(0),
+    )  # fmt: skip
+    assert found == known
+    assert len(walk_one._backtest_one.signatures) == versions

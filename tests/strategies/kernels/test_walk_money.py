@@ -110,3 +110,41 @@ def test_one_more_whole_share_could_not_be_paid(budget, fill, fee, commission):
     assert more + costs.fee(more) > whole.cash
     if shares:
         assert cost == int(shares) * fill + costs.fee(int(shares) * fill) <= whole.cash
+
+
+@pytest.mark.parametrize(
+    ("close", "levels", "enters"),
+    [
+        (50.0, {"stop": 0.01}, True),  # a stop a cent below the close, a target a cent above it
+        (50.0, {"stop": 0.009}, True),  # 49.991 is the tick 49.99
+        (50.005, {"stop": 0.001}, False),  # 50.004 is the tick 50.00
+        (50.0, {"target": 0.01}, True),
+        (50.0, {"target": 0.0199}, True),
+        (50.0, {"target": 0.009}, False),
+        (50.005, {"target": 0.01}, False),  # 50.01
+        (50.00004, {"target": 0.01}, True),  # the exchange tells that close as 50.0000
+        (0.5, {"stop": 0.01}, True),
+        (0.5, {"stop": 0.0098}, False),  # ticks are finer there, the cent is the same
+        (0.5, {"target": 0.0099}, False),
+        (0.07, {"stop": 0.01}, True),  # 0.0600: decimals, not their floats, are compared
+        (50.0, {"stop": 1.0, "target": 0.001}, False),
+        (50.0, {"trail": 0.001}, True),  # follows later; no order of the entry
+    ],
+)
+def test_the_exchange_takes_no_entry_with_a_level_within_a_cent_of_the_close(
+    engine, close, levels, enters
+):
+    terms = Terms(cash=1_000.0, slippage=0.0, whole_shares=True)
+    rows = flat_bars(close, close, close)
+    assert bool(ran(engine, rows, enter=[0], terms=terms, **levels)) is enters
+    assert ran(engine, rows, enter=[0], terms=replace(terms, whole_shares=False), **levels)
+
+
+def test_levels_beyond_all_that_is_counted_are_levels_that_nothing_reaches(engine):
+    terms = Terms(cash=1_000.0, whole_shares=True)
+    rows, swings = flat_bars(9.0, 9.0, 9.0), [1e300, 1.0, 1.0]
+    (trade,) = ran(engine, rows, enter=[0], terms=terms, atr=swings, target=1)
+    assert trade.left_by == "open"
+    (trade,) = ran(engine, rows, enter=[0], terms=terms, atr=swings, trail=1)
+    assert trade.left_by == "open"
+    assert ran(engine, rows, enter=[0], terms=terms, atr=swings, stop=1) == ()

@@ -159,7 +159,9 @@ def test_what_was_taken_is_said():
     assert opened(engine="bars").reason == "asked for by name"
     few = opened(grid="fast=5", backend="auto")
     assert (few.engine, few.backend) == ("bars", "reference")
-    assert "starting numba" in few.reason
+    assert "330 sets × bars are fewer than 50,000: starting numba" in few.reason
+    named = opened(grid="fast=5", backend="auto", engine="masks")  # however few they are
+    assert (named.engine, named.backend, named.reason) == ("masks", "cpu", "asked for by name")
     assert opened(grid="fast=2:40,slow=41:90", backend="auto").backend == "cpu"
 
 
@@ -173,6 +175,12 @@ def test_what_was_taken_is_said():
         ("fast=3", {"fixed": {"trail_atr": np.inf}}, "trail_atr inf"),
         ("fast=3", {"fixed": {"stop_window": 0}}, "stop_window 0"),
         ("fast=3", {"fixed": {"max_bars": 2.5}}, "max_bars 2.5"),
+        ("fast=3", {"fixed": {"max_bars": 1e30}}, "max_bars 1e.30 must be .* to 1,000,000,000,000"),
+        ("fast=3", {"fixed": {"stop_window": 1e25}}, "stop_window 1e.25 must be a whole number"),
+        ("slow=30", {"fixed": {"fast": 5.5}}, "fast 5.5 must be .* its default is 20"),
+        ("slow=30", {"fixed": {"fast": np.nan}}, "fast nan must be"),
+        ("fast=0", {}, "fast 0 must be"),
+        ("fast=3", {"engine": "mask"}, "'mask' does not exist; choose one of auto, masks, bars"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_the_name_and_the_value(grid, options, message):
@@ -216,3 +224,22 @@ def test_a_period_without_bars_leaves_the_cash():
     found = opened(first=330).run(0, 88)
     assert (found.final_equity[found.trades >= 0] == DEAR.cash).all()
     assert (found.exposure[found.trades >= 0] == 0.0).all()
+
+
+@pytest.mark.parametrize("engine", ["masks", "bars"])
+def test_a_period_is_what_the_same_bars_cut_off_behind_it_give_to_the_bit(engine):
+    bars = walk(330, seed=3, tick=0.5, scale=50.0)
+    for first, last in ((60, 200), (63, 128), (64, 127), (200, 200)):
+        period = opened(grid=GRIDS["sma_cross"][1], bars=bars, engine=engine).over(first, last)
+        alone = opened(
+            grid=GRIDS["sma_cross"][1], bars=bars.head(last + 1), first=first, engine=engine
+        )
+        assert_same_bits(period.run(0, len(period)), alone.run(0, len(alone)))
+
+
+@pytest.mark.parametrize("engine", ["masks", "bars"])
+def test_a_period_without_bars_leaves_the_cash_of_the_sets_that_fit_together(engine):
+    found = opened(grid="fast=4:6,slow=5", engine=engine).over(70, 69).run(0, 3)
+    assert found.trades.tolist() == [0, -1, -1]
+    assert found.final_equity[0] == DEAR.cash
+    assert np.isnan(found.final_equity[1:]).all()

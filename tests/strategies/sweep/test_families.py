@@ -7,8 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from strategies.kernels import crossings
 from strategies.kernels.dispatch import kernels
 from strategies.kernels.lanes import pack
+from strategies.kernels.tables import rsi_table
 from strategies.registry import STRATEGIES, default_parameters, make_strategy
 from strategies.sweep import families
 from tests.strategies.market import closes, reference_bars, walk
@@ -111,3 +113,16 @@ def test_the_number_of_threads_changes_no_bit():
         )
         np.testing.assert_array_equal(one.entry, two.entry)
         np.testing.assert_array_equal(one.exit, two.exit)
+
+
+def test_numbers_of_any_layout_give_the_same_bits_by_the_same_compiled_version():
+    bars = walk(130, seed=4)
+    table = rsi_table(bars.close, np.array([3, 5]))
+    rows, levels = np.array([0, 1, 1]), np.array([30.0, 40.0, 50.0])
+    known = crossings.level_crossings(table, rows, levels)
+    versions = len(crossings._level_crossings.signatures)
+    for spread in (np.repeat(levels, 3)[::3], np.stack([levels, levels]).T[:, 0]):
+        found = crossings.level_crossings(table, np.repeat(rows, 2)[::2], spread)
+        for words, expected in zip(found, known, strict=True):
+            np.testing.assert_array_equal(words, expected)
+    assert len(crossings._level_crossings.signatures) == versions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -27,6 +28,21 @@ def test_one_value_spaces_and_fractions():
     grid = parse_grid(" fast = 7 , band=0.1:0.5:0.1", KNOWN)
     assert grid.values[0].tolist() == [7]
     assert grid.values[1].tolist() == [0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(1, 10**6), st.integers(0, 300), st.integers(0, 6))
+def test_every_value_is_the_number_that_its_decimals_are(first, units, more, decimals):
+    scale = Decimal(1).scaleb(-decimals)
+    wanted = [(first + units * at) * scale for at in range(more + 1)]
+    (axis,) = parse_grid(f"band={wanted[0]}:{wanted[-1]}:{units * scale}", KNOWN).values
+    assert axis.tolist() == [float(value) for value in wanted]
+
+
+@pytest.mark.parametrize("text", ["1e-13:5e-13:1e-13", "999999999999:1e12", "1e-300", "0:0:1e-320"])
+def test_numbers_of_any_size_keep_their_ends(text):
+    low, high, *_ = (*(float(end) for end in text.split(":")), float(text.split(":")[0]))
+    (axis,) = parse_grid(f"band={text}", KNOWN).values
+    assert (axis[0], axis[-1]) == (low, high)
 
 
 def test_a_step_that_does_not_meet_the_end_stops_before_it():
@@ -74,7 +90,14 @@ def test_a_set_that_does_not_exist_is_refused():
         ("fast=5:inf", "'inf' is not a number"),
         ("fast=5:50:0.5", "whole numbers only"),
         ("fast=0.5", "whole numbers only"),
-        ("fast=1:2000001", "2,000,001 values are more than 1,000,000"),
+        ("fast=1:2000001", "more than 1,000,000 values"),
+        ("fast=5:50:1e-320", "more than 1,000,000 values"),
+        ("band=0:1:1e-15", "more than 1,000,000 values"),
+        ("band=-1e12:1e12:1e-12", "more than 1,000,000 values"),
+        ("band=9e11:900000000000.0005:1e-5", "more digits than numbers keep"),
+        ("band=-1e308:1e308", "'-1e308' is beyond 1e+12"),
+        ("band=1e300", "'1e300' is beyond 1e+12"),
+        ("fast=9223372036854775808", "is beyond 1e+12"),
         ("fast=1:1000000,slow=1:1000000,band=0:9:0.001", "sets are more than"),
     ],
 )

@@ -9,7 +9,14 @@ import pytest
 
 from strategies.sweep.accounts import moments_of, pooled, returns_of
 from strategies.sweep.grid import Grid
-from strategies.sweep.luck import Findings, Inquiry, limits_broken, look_into, verdict
+from strategies.sweep.luck import (
+    Findings,
+    Inquiry,
+    limits_broken,
+    look_at,
+    look_into,
+    verdict,
+)
 from strategies.sweep.results import Results
 from strategies.validation import Deflated, Overfitting, bar_sharpe, deflated_sharpe
 from tests.strategies.sweep.fakes import CASH, DAY, PERIODS, account
@@ -73,6 +80,30 @@ def test_random_sets_in_a_bull_market_are_not_called_better_than_luck():
         naive += look_into(replace(found, market=0.0), silent).better
     assert called <= 1
     assert naive > called
+
+
+def test_random_sets_on_many_rising_symbols_are_not_called_better_than_luck():
+    """What moves single symbols cancels out in many: their drift is a high ratio, and no edge."""
+    called = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        stocks = rng.normal(0.001, 0.015, (8, 800))
+        held = returns_of(CASH * np.cumprod(1.0 + stocks, axis=1), CASH)
+        together = sharpe(np.cumprod(1.0 + held.mean(axis=0)), 1.0, PERIODS)
+        each = [account(row * (rng.random((20, 800)) < 0.6)) for row in stocks]
+        luck = look_into(inquiry_of(*each, market=together), silent)
+        assert luck.without_edge > 1.0
+        called += luck.better
+    assert called <= 2
+
+
+def test_a_fold_is_measured_on_all_accounts_together_before_and_after():
+    each = [account(noise(seed, 3, 1_000) + 0.001) for seed in range(6)]
+    fold = look_into(inquiry_of(*each), silent).folds[0]
+    for span, seen in ((fold.train, fold.in_sample), (fold.test, fold.out_of_sample)):
+        begin, end = (moment // DAY for moment in span)
+        curves = [one.sweep.over(begin, end).curves(np.array([fold.number]))[0] for one in each]
+        assert seen == pytest.approx(sharpe(sum(curves), 6 * CASH, PERIODS))
 
 
 def test_sets_that_differ_by_skill_do_not_hide_the_edge_of_the_best():
@@ -175,13 +206,36 @@ def test_sets_that_do_not_fit_together_are_never_cross_validated():
     assert luck.overfitting.sets == 20
 
 
-def test_the_best_sets_are_cross_validated_with_evenly_spread_ones(monkeypatch):
+def test_the_best_set_is_cross_validated_with_evenly_spread_ones(monkeypatch):
     monkeypatch.setattr("strategies.sweep.luck.CROSS_VALIDATED", 10)
     returns = noise(8, 60, 400)
     returns[37] += 0.004
     luck = look_into(inquiry_of(account(returns), top=5), silent)
-    assert 10 < luck.overfitting.sets <= 15
+    assert luck.overfitting.sets == 11
     assert luck.overfitting.probability < 0.05  # the planted one is among them
+
+
+def test_how_many_sets_are_listed_changes_no_verdict(monkeypatch):
+    monkeypatch.setattr("strategies.sweep.luck.CROSS_VALIDATED", 10)
+    asked = account(noise(8, 60, 400))
+    assert look_into(inquiry_of(asked, top=1), silent) == look_into(
+        inquiry_of(asked, top=60), silent
+    )
+
+
+def test_a_rank_is_judged_by_its_own_ratio_and_trades():
+    returns = noise(1, 60, 1_200)
+    returns[23] += 0.002
+    returns[41] -= 0.002
+    inquiry = inquiry_of(account(returns), top=60)
+    luck, ranked = look_into(inquiry, silent), inquiry.results.best()
+    assert luck.better
+    first, last = (look_at(inquiry, luck, ranked[place]) for place in (0, -1))
+    assert verdict(first) == luck.sentence
+    assert ranked[-1].number == 41
+    assert last.deflated.probability < 0.01
+    assert limits_broken(last)
+    assert verdict(last).startswith("rank 60 of 60 sets is what luck alone would give")
 
 
 def test_warm_up_bars_are_never_traded():
@@ -189,6 +243,7 @@ def test_warm_up_bars_are_never_traded():
     assert one.over(0, 60 * DAY).first == 40
     assert one.over(0, 60 * DAY).sweep.last == 60
     assert one.over(50 * DAY, 60 * DAY).first == 50
+    assert one.over(0, 41 * DAY).sweep.last == 41
     assert one.over(0, 40 * DAY) is None  # one bar is no period
 
 
@@ -259,15 +314,15 @@ def test_findings_at_every_limit_are_better_than_luck():
             "deflated Sharpe 0.95 is below",
             "luck",
         ),
-        ({"deflated": None}, "never moves", "never traded, so there is nothing to tell from luck"),
+        ({"deflated": None}, "never moves", "never moves, so there is nothing to tell from luck"),
         (
             {"overfitting": replace(GOOD.overfitting, probability=0.501)},
             "overfitting probability 0.50 is above",
             "luck alone",
         ),
-        ({"overfitting": None}, "too few", "luck alone"),
+        ({"overfitting": None}, "too few", "too little behind it to be told from luck"),
         ({"sharpe": 0.0}, "not above 0", "luck alone"),
-        ({"sharpe": None}, "nothing is known", "luck alone"),
+        ({"sharpe": None}, "nothing is known", "too little behind it to be told from luck"),
         ({"trades": 19}, "19 closed trades", "has traded too little to be told from luck"),
     ],
 )

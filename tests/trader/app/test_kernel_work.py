@@ -11,7 +11,7 @@ from strategies.kernels import cpu, dispatch
 from strategies.kernels.cache import KernelCache
 from strategies.kernels.device import CudaReport, Device, cuda_report
 from trader.app import kernel_work
-from trader.app.kernel_checks import cache_check, cuda_checks
+from trader.app.kernel_checks import cache_check, cuda_checks, kernel_checks
 from trader.core.errors import EndpointError, UsageError
 
 WITHOUT_CUDA = not cuda_report().compiles
@@ -199,6 +199,13 @@ def test_a_refused_kernel_cache_is_a_warning_with_the_remedy(tmp_path):
     assert check.status == "warning"
     assert "/proc/x (Read-only file system)" in check.found
     assert "NUMBA_CACHE_DIR" in check.remedy
+
+
+def test_a_numba_that_is_told_to_compile_nothing_is_a_failure_with_its_remedy(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    compiled, *_ = kernel_checks()
+    assert compiled.status == "failed"
+    assert compiled.remedy == "unset NUMBA_DISABLE_JIT, or set kernels.backend to reference"
 
 
 def test_nothing_compiled_is_nothing_wrong():

@@ -15,7 +15,7 @@ import pytest
 from strategies.sweep.grid import parse_grid
 from tests.trader.app.conftest import opened
 from trader.app.sweep_accounts import hold_accounts
-from trader.app.sweep_files import parameter_file, require_room, write_parameters
+from trader.app.sweep_files import CsvStream, parameter_file, require_room, write_parameters
 from trader.app.sweep_plan import SweepRequest, plan
 from trader.core.clock import new_york
 from trader.core.config import load_config
@@ -26,6 +26,7 @@ from trader.core.errors import (
     UsageError,
 )
 from trader.core.metrics import max_drawdown, sharpe
+from trader.report.sweep_page import write_sweep_page
 
 FIRST = date(2024, 1, 2)
 GRID = "fast=4:10:2,slow=8:24:4"  # 20 sets, of which fast=8,slow=8 and fast=10,slow=8 do not fit
@@ -212,6 +213,41 @@ def test_an_interruption_keeps_what_was_done_and_says_partial(tmp_path, monkeypa
     assert result.top
 
 
+def test_an_interruption_while_the_last_sets_are_written_leaves_the_csv_partial(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("strategies.sweep.accounts.BLOCK", 15)
+    add = CsvStream.add
+
+    def interrupt(stream, start, outcomes):
+        if start:
+            raise KeyboardInterrupt
+        add(stream, start, outcomes)
+
+    monkeypatch.setattr(CsvStream, "add", interrupt)
+    result = opened(tmp_path).sweep(asked(csv=tmp_path / "sets.csv"), progress=None)
+    assert result.partial is True
+    assert result.csv == str(tmp_path / "sets.csv.partial")
+    assert not (tmp_path / "sets.csv").exists()
+    assert len(rows_of(result.csv)) == 15
+
+
+def test_an_interruption_of_the_report_still_writes_what_is_known(tmp_path, monkeypatch):
+    write, calls = write_sweep_page, []
+
+    def interrupt(contents):
+        calls.append(contents)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return write(contents)
+
+    monkeypatch.setattr("trader.app.sweeping.write_sweep_page", interrupt)
+    result = opened(tmp_path).sweep(asked(), progress=None)
+    assert result.partial is True
+    assert Path(result.report).exists()
+    assert result.luck is not None
+
+
 def test_an_interruption_of_the_tests_keeps_every_set(tmp_path):
     app = opened(tmp_path)
 
@@ -262,6 +298,18 @@ def test_an_interruption_before_the_first_block_leaves_nothing(tmp_path, monkeyp
         ({"apply_rank": 11}, UsageError, "--apply 11"),
         ({"to_file": Path("x.yaml")}, UsageError, "--apply RANK"),
         ({"csv": Path("/no/where/x.csv")}, UsageError, "there is no folder /no/where"),
+        ({"csv": Path("/dev/null")}, UsageError, "--csv /dev/null: is not a file"),
+        ({"csv": Path("/tmp") / ("x" * 300)}, UsageError, "File name too long"),
+        (
+            {"apply_rank": 1, "to_file": Path("/dev/null")},
+            UsageError,
+            "--to-file /dev/null: is not a file",
+        ),
+        (
+            {"apply_rank": 1, "to_file": Path("x.new"), "csv": Path("./x.new")},
+            UsageError,
+            "--csv and --to-file both name x.new",
+        ),
         ({"start": date(2027, 1, 4)}, DataIntegrityError, "no bars"),
         ({"start": FIRST, "end": date(2023, 1, 3)}, UsageError, "is before --from"),
         ({"start": date(2026, 8, 5)}, DataIntegrityError, "AAPL has 1 bars"),
@@ -290,6 +338,15 @@ def test_a_csv_that_does_not_fit_the_disk_is_refused_before_the_start(app, tmp_p
     assert "980,101,980,001 sets take up to" in str(caught.value)
     assert "are free" in str(caught.value)
     assert list(tmp_path.glob("sets*")) == []
+
+
+def test_a_disk_that_fills_up_is_named_when_the_file_is_closed(tmp_path):
+    stream = CsvStream(tmp_path / "sets.csv", parse_grid(GRID, {"fast": 20, "slow": 50}))
+    stream.partial = Path("/dev/full")  # takes what is written and fails when it is flushed
+    with pytest.raises(StateError, match="cannot be written: No space left"), stream:
+        pass
+    with pytest.raises(StateError, match="cannot be written: No space left"), stream:
+        stream.finish()
 
 
 def test_the_room_for_a_csv_is_never_underestimated(swept, monkeypatch):
@@ -360,7 +417,7 @@ def test_a_planted_edge_is_applied_and_the_file_is_a_configuration(tmp_path):
     assert len(comments) == 6
     for words in (
         "rank 2 of",
-        result.luck.sentence,
+        "luck: rank 2 of 18 sets is better than luck (",
         result.source.sha256,
         f"{result.first_session} to {result.last_session}",
         "command: trader sweep --grid x # injected: 1",
@@ -368,6 +425,29 @@ def test_a_planted_edge_is_applied_and_the_file_is_a_configuration(tmp_path):
         assert words in text
     with pytest.raises(UsageError, match="exists already"):
         app.sweep(asked(apply_rank=1, to_file=path), progress=None)
+
+
+def test_a_rank_that_is_no_better_than_luck_is_not_applied_beside_a_best_that_is(tmp_path):
+    source = f"data.source=csv:{a_market_with_an_edge(tmp_path)}"
+    app = opened(tmp_path / "state", source, "risk.atr_multiple=5")
+    request = SweepRequest(
+        strategy="sma_cross",
+        start=date(2021, 10, 1),
+        grid="fast=2:20:2,slow=9:54:9",
+        top=60,
+        apply_rank=1,
+    )
+    best = app.sweep(request, progress=None)
+    assert best.luck.better
+    assert best.applied.path
+    worst = len(best.top)
+    assert best.top[-1].figures.final_equity < 100_000.0
+    result = app.sweep(replace(request, apply_rank=worst), progress=None)
+    assert result.luck == best.luck
+    assert result.applied.path is None
+    assert result.applied.refused.startswith(
+        f"--apply {worst} is refused: rank {worst} of {result.run} sets is what luck alone"
+    )
 
 
 NUMBERS = {

@@ -152,6 +152,7 @@ def contents_of(points: int = 40, **given) -> SweepContents:
             Axis(name="slow", low=20.0, high=22.0, values=3),
         ),
         rank_by="sharpe",
+        accounts=1,
         sets=6,
         run=5,
         skipped=1,
@@ -408,3 +409,9 @@ def test_hostile_words_stay_words():
     assert list(found.all("img")) == []
     assert len(list(found.all("script"))) == 4
     assert json.loads(found.one("script", id="heat-data").children[0])["rowName"] == HOSTILE
+
+
+def test_the_mean_of_several_accounts_is_called_one():
+    words = "the mean of 3 accounts"
+    assert words in write_sweep_page(contents_of(accounts=3))
+    assert "accounts" not in write_sweep_page(contents_of())
