@@ -99,22 +99,31 @@ class BarGrid:
             ),
         )
 
-    def run(self, start: int, stop: int, walker: Walker) -> Outcomes:
-        """What becomes of the sets start..stop-1."""
-        out = empty_outcomes(stop - start)
+    def run(self, numbers: Ints, walker: Walker) -> Outcomes:
+        """What becomes of some sets; a device works in float32, which is good enough to rank."""
+        out = empty_outcomes(numbers.size)
         walk = import_module(f"strategies.kernels.{MODULES[walker]}").walk
-        more: dict[str, Any] = {"threads": self.threads} if walker == "cpu" else {}
+        more: dict[Walker, dict[str, Any]] = {
+            "reference": {},
+            "cpu": {"threads": self.threads},
+            "cuda": {"dtype": np.float32},
+        }
         prices = self.prices
         size = max(1, min(SETS_AT_ONCE, BITS_AT_ONCE // max(len(self.bars), 1)))
-        for begin in range(start, stop, size):
-            numbers = np.arange(begin, min(begin + size, stop), dtype=np.int64)
-            rules = self.rules(numbers)
+        for begin in range(0, numbers.size, size):
+            rules = self.rules(numbers[begin : begin + size])
             if not rules.places.size:
                 continue
-            found = walk(prices, rules.signals, rules.atr_table, rules.lanes, self.terms, **more)
+            found = walk(
+                prices, rules.signals, rules.atr_table, rules.lanes, self.terms, **more[walker]
+            )
             for name in METRICS:
-                getattr(out, name)[begin - start + rules.places] = getattr(found, name)
+                getattr(out, name)[begin + rules.places] = getattr(found, name)
         return out
+
+    def confirm(self, numbers: Ints, walker: Walker) -> Outcomes:
+        """As `run`, in float64 where that was not what ranked them."""
+        return self.run(numbers, _on_cpu(walker))
 
     def curves(self, numbers: Ints, walker: Walker) -> Array:
         """[K, n] equity of some sets at every close, USD; NaN where numbers do not fit together."""
@@ -140,5 +149,5 @@ class BarGrid:
 
 
 def _on_cpu(walker: Walker) -> Walker:
-    """Single lanes are not worth a device."""
+    """What is shown is computed on the CPU, and a few lanes are not worth a device."""
     return "cpu" if walker == "cuda" else walker

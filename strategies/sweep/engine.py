@@ -62,7 +62,11 @@ class Sweep:
         if self.masks is not None and self.first <= self.last:
             found: Outcomes = self.masks.run(start, stop, self.first, self.last)
             return found
-        return self._walked.run(start, stop, self.backend)
+        return self._walked.run(np.arange(start, stop, dtype=np.int64), self.backend)
+
+    def confirm(self, numbers: Ints) -> Outcomes:
+        """What becomes of a few sets, in float64 on the CPU whoever ranked them."""
+        return self._walked.confirm(self._known(numbers), self.backend)
 
     def over(self, first: int, last: int) -> Sweep:
         """The same sets traded on bars first..last only; bars before warm indicators up."""
@@ -128,6 +132,8 @@ def open_sweep(
     walker: Walker = "cuda" if backend == "cuda" else "reference"
     if backend != "cuda" and taken.backend == "cpu":
         walker = "cpu"
+    if walker == "cuda" and terms.whole_shares:
+        raise UsageError("--backend cuda cannot count whole shares: use auto or cpu")
     if walker == "cuda":
         import_module("strategies.kernels.device").require_device()
     blank = Sweep(

@@ -243,6 +243,21 @@ class Results:
         order = np.lexsort((numbers, -scores))[: self.top]
         self._kept = numbers[order], scores[order], rows[:, order]
 
+    def confirm(self, by_symbol: Sequence[Outcomes]) -> None:
+        """Take exact outcomes of the best sets, in their order, for those that ranked them.
+
+        The kept sets are ranked anew by them; moments, heat map and sample stay as they are.
+        """
+        numbers, _, rows = self._kept
+        merged = over_symbols(by_symbol)
+        if len(merged) != numbers.size:
+            raise ValueError(f"{len(merged)} outcomes are not those of {numbers.size} kept sets")
+        rows = np.array([getattr(merged, name) for name in METRICS], dtype=np.float64)
+        scores = np.array(getattr(merged, self.rank_by), dtype=np.float64)
+        scores[~np.isfinite(scores)] = -np.inf
+        order = np.lexsort((numbers, -scores))
+        self._kept = numbers[order], scores[order], rows[:, order]
+
     @property
     def skipped(self) -> int:
         """Sets whose numbers do not fit together."""

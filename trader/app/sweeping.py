@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from strategies.kernels.lanes import METRICS, Ints, Outcomes
 from strategies.kernels.runs import Array
 from strategies.registry import default_parameters, make_strategy
 from strategies.sweep.accounts import blocks_of, moments_of, pooled
+from strategies.sweep.engine import Sweep
 from strategies.sweep.luck import Findings, Inquiry, Luck, Tell, look_at, look_into
 from strategies.sweep.results import Ranked, Results, over_symbols, steps_around
 from trader.app.assembly import code_sha256, program_version
@@ -91,6 +93,8 @@ def sweep(app: Context, request: SweepRequest, progress: Tell | None) -> SweepRe
         if partial:
             raise KeyboardInterrupt
         raise UsageError(_why_none(planned))
+    if opened.backend == "cuda":  # float32 ranks; what is shown and judged is exact
+        results.confirm(_runs(opened, [one.number for one in results.best()]))
     done = _look(planned, opened, results, tell, partial=partial)
     timing = Timing(
         seconds=seconds,
@@ -315,6 +319,15 @@ def _single(opened: Opened) -> SetFigures:
     return figures_of(_row(over_symbols([one.sweep.run(0, 1) for one in opened.accounts]), 0))
 
 
+def _runs(opened: Opened, numbers: Sequence[int]) -> list[Outcomes]:
+    """What becomes of a few sets on every account, in float64 whoever ranked them."""
+    if opened.backend == "cuda":
+        asked = np.array(numbers, dtype=np.int64)
+        return [one.sweep.confirm(asked) for one in opened.accounts if isinstance(one.sweep, Sweep)]
+    (number,) = numbers
+    return [one.sweep.run(number, number + 1) for one in opened.accounts]
+
+
 def _row(outcomes: Outcomes, place: int) -> dict[str, float]:
     return {name: float(getattr(outcomes, name)[place]) for name in METRICS}
 
@@ -334,8 +347,7 @@ def _neighbours(opened: Opened, results: Results, best: Ranked) -> tuple[Neighbo
             if number is None:
                 scores.append(None)
                 continue
-            runs = [one.sweep.run(number, number + 1) for one in opened.accounts]
-            score = _row(over_symbols(runs), 0)[results.rank_by]
+            score = _row(over_symbols(_runs(opened, [number])), 0)[results.rank_by]
             scores.append(score if math.isfinite(score) else None)
         values = tuple(None if n is None else grid.numbers(n)[axis] for n in numbers)
         found.append(Neighbours(name=axis, values=values, scores=tuple(scores)))

@@ -14,9 +14,9 @@ DAY = 86_400 * 10**9
 
 
 def outcomes(**given) -> Outcomes:
-    """Outcomes with the given measures; the others are those of a set that ran and did nothing."""
+    """Outcomes with the given measures; for the rest a set that traded once for nothing."""
     size = len(next(iter(given.values())))
-    filled = {name: np.zeros(size) for name in METRICS}
+    filled = {name: np.zeros(size) for name in METRICS} | {"trades": np.ones(size)}
     filled |= {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
     for name in ("trades", "open_trades"):
         filled[name] = filled[name].astype(np.int64)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,8 @@ from strategies.sweep.engine import EXECUTION, open_sweep, sweepable
 from strategies.sweep.grid import Grid, parse_grid
 from tests.strategies.market import walk, with_holes
 from trader.core.errors import DataIntegrityError, UsageError
+
+ROOT = Path(__file__).parents[3]
 
 EXACT = ("final_equity", "trades", "open_trades", "hit_rate", "exposure")
 DEAR = Terms(slippage=0.001, fee_rate=0.002, commission_per_order=3.0)
@@ -243,3 +249,37 @@ def test_a_period_without_bars_leaves_the_cash_of_the_sets_that_fit_together(eng
     assert found.trades.tolist() == [0, -1, -1]
     assert found.final_equity[0] == DEAR.cash
     assert np.isnan(found.final_equity[1:]).all()
+
+
+def test_whole_shares_are_not_asked_of_a_device():
+    with pytest.raises(UsageError, match="cannot count whole shares: use auto or cpu"):
+        opened("sma_cross", "fast=5:6,slow=20", backend="cuda", terms=Terms(whole_shares=True))
+
+
+RANKED_IN_FLOAT32 = """
+import numpy as np
+from strategies.kernels.lanes import Terms
+from strategies.sweep.engine import EXECUTION, open_sweep
+from strategies.sweep.grid import Grid
+from tests.strategies.market import walk
+grid = Grid(names=("fast", "slow"), values=(np.array([3.0, 5.0]), np.array([5.0, 12.0])))
+asked = {"fixed": {}, "first": 0, "terms": Terms(), "backend": "reference", "threads": 1}
+sweep = open_sweep(walk(160, seed=3), "sma_cross", grid, **asked)
+numbers = np.arange(4)
+ranked, exact = sweep._walked.run(numbers, "cuda"), sweep.run(0, 4)
+assert (ranked.trades == exact.trades).all() and (ranked.trades == -1).sum() == 1, ranked.trades
+assert np.allclose(ranked.final_equity, exact.final_equity, rtol=2e-5, equal_nan=True)
+assert not np.array_equal(ranked.final_equity, exact.final_equity, equal_nan=True)
+"""
+
+
+def test_a_device_ranks_in_float32_what_the_reference_counts_exactly():
+    done = subprocess.run(
+        [sys.executable, "-c", RANKED_IN_FLOAT32],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

@@ -22,6 +22,8 @@ from strategies.sweep.results import (
 )
 from tests.strategies.sweep.fakes import outcomes
 
+GRID_OF_FOUR = Grid(names=("window",), values=(np.arange(1.0, 5.0),))
+
 
 def grid_of(*sizes):
     names = tuple("abcdef"[: len(sizes)])
@@ -219,3 +221,27 @@ def test_memory_does_not_grow_with_the_sets():
     tracemalloc.stop()
     assert results.seen == 100 * block
     assert peaks[1] < peaks[0] + 200_000
+
+
+def test_exact_outcomes_take_the_place_of_those_that_ranked_and_rank_anew():
+    results = Results(GRID_OF_FOUR, rank_by="sharpe", top=3)
+    results.add(0, [outcomes(sharpe=[0.1, 0.5, 0.500001, 0.3], trades=[9, 9, 9, 9])])
+    assert [one.number for one in results.best()] == [2, 1, 3]
+    results.confirm([outcomes(sharpe=[0.5, 0.6, np.nan], final_equity=[5.0, 6.0, 7.0])])
+    assert [one.number for one in results.best()] == [1, 2, 3]
+    assert [one.outcome["final_equity"] for one in results.best()] == [6.0, 5.0, 7.0]
+    with pytest.raises(ValueError, match="2 outcomes are not those of 3 kept sets"):
+        results.confirm([outcomes(sharpe=[0.5, 0.6])])
+
+
+def test_a_set_that_never_traded_is_not_the_best_by_drawdown():
+    results = Results(GRID_OF_FOUR, rank_by="max_drawdown", top=4)
+    results.add(
+        0,
+        [
+            outcomes(
+                max_drawdown=[0.0, -0.2, -0.1, 0.0], trades=[0, 3, 0, 0], open_trades=[0, 0, 1, 0]
+            )
+        ],
+    )
+    assert [one.number for one in results.best()] == [2, 1, 0, 3]
