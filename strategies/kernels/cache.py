@@ -31,7 +31,7 @@ PROBE_BYTES = 16 << 20  # a little more than all kernels take
 PROBE_MORE_BYTES = 1 << 20  # where some are kept already
 COMPILES = re.compile(r"^(import numba$|@(compiled|inlined|step)$)", re.MULTILINE)
 IMPORTED = re.compile(
-    r"^from strategies\.kernels(?:\.(\w+) import| import (\([^)]*\)|.*))", re.MULTILINE
+    r"^from strategies\.kernels(?:\.([\w.]+))? import (\([^)]*\)|.*)", re.MULTILINE
 )
 STATE = re.compile(PREFIX + "[0-9a-f]{12}")
 KEPT_SECONDS = 30 * 86_400.0  # after the last use, a state of the sources is forgotten
@@ -138,7 +138,10 @@ def sources_digest(folder: Path = SOURCES) -> str:
 
 def _sources(folder: Path) -> dict[str, str]:
     """Modules of this package that import numba or its decorators, and all that they import."""
-    texts = {path.stem: path.read_text("utf-8") for path in folder.glob("*.py")}
+    texts = {
+        ".".join(path.relative_to(folder).with_suffix("").parts): path.read_text("utf-8")
+        for path in folder.rglob("*.py")
+    }
     waiting = [name for name, text in texts.items() if COMPILES.search(text)]
     found: dict[str, str] = {}
     while waiting:
@@ -146,7 +149,8 @@ def _sources(folder: Path) -> dict[str, str]:
         if name in texts and name not in found:
             found[name] = texts[name]
             for module, names in IMPORTED.findall(texts[name]):
-                waiting += [module] if module else re.findall(r"\w+", names)
+                waiting.append(module)  # or modules of that room
+                waiting += [f"{module}.{one}".lstrip(".") for one in re.findall(r"\w+", names)]
     return found
 
 

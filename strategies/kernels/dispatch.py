@@ -75,7 +75,7 @@ def kernels(backend: Backend = "auto", *, bars: int = 0) -> KernelSet:
         few = f"{bars:,} bar-values are fewer than {NUMBA_PAYS_FROM:,}"
         return _load("reference", f"{few}: starting numba would take longer than it saves")
     if backend == "cuda":
-        import_module("strategies.kernels.device").require_device()
+        import_module("strategies.kernels.cuda.device").require_device()
     variable = switched_off()
     if variable is not None and backend != "cuda":
         if backend == "auto":
@@ -98,7 +98,8 @@ def kernels(backend: Backend = "auto", *, bars: int = 0) -> KernelSet:
 
 
 def _load(name: Taken, reason: str) -> KernelSet:
-    module = import_module(f"strategies.kernels.{name}")  # numba is imported here, not before
+    place = "cuda.indicators" if name == "cuda" else name
+    module = import_module(f"strategies.kernels.{place}")  # numba is imported here, not before
     functions: dict[str, Any] = {
         kernel: getattr(module, kernel) for kernel in KERNELS if kernel not in NOT_ON_A_DEVICE
     }

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from strategies.kernels.compiling import Real, step
-from strategies.kernels.lanes import Ints
+from strategies.kernels.engines.lanes import Ints
 from strategies.kernels.runs import Array, over_runs, require_window
 
 STRETCHES = 4  # chains a thread works on at once: one alone would wait for its own last result

@@ -16,7 +16,7 @@ import numpy as np
 from strategies.kernels.compiling import step
 from strategies.kernels.cpu_recursions import atr_lane, ema_lane, rsi_lane
 from strategies.kernels.cpu_windows import sma_lane
-from strategies.kernels.lanes import BITS, Ints
+from strategies.kernels.engines.lanes import BITS, Ints
 from strategies.kernels.runs import Array, finite_runs, float_arrays, require_window
 from strategies.kernels.threads import on_threads
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from strategies.kernels.lanes import Ints, Outcomes
+from strategies.kernels.engines.lanes import Ints, Outcomes
 from strategies.kernels.runs import Array
 
 BLOCK = 1 << 16  # sets that are worked at once

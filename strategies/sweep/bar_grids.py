@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from strategies.kernels.dispatch import KernelSet
-from strategies.kernels.lanes import (
+from strategies.kernels.engines.lanes import (
     METRICS,
     Ints,
     Lanes,
@@ -26,7 +26,11 @@ from trader.core.market import BarSeries
 
 Walker = Literal["reference", "cpu", "cuda"]
 BITS_AT_ONCE = 1 << 28  # of signals, so that memory does not grow with sets × bars
-MODULES = {"reference": "walk_reference", "cpu": "walk", "cuda": "cuda_sweep"}
+MODULES = {
+    "reference": "engines.walk_reference",
+    "cpu": "engines.walk",
+    "cuda": "cuda.sweep",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

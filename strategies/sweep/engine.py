@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from strategies.kernels.dispatch import NUMBA_PAYS_FROM, Backend, KernelSet, kernels
-from strategies.kernels.lanes import Ints, Outcomes, Prices, Terms
+from strategies.kernels.engines.lanes import Ints, Outcomes, Prices, Terms
 from strategies.kernels.runs import Array
 from strategies.sweep.bar_grids import BarGrid, Walker
 from strategies.sweep.grid import Grid
@@ -135,7 +135,7 @@ def open_sweep(
     if walker == "cuda" and terms.whole_shares:
         raise UsageError("--backend cuda cannot count whole shares: use auto or cpu")
     if walker == "cuda":
-        import_module("strategies.kernels.device").require_device()
+        import_module("strategies.kernels.cuda.device").require_device()
     blank = Sweep(
         engine="bars",
         backend=walker,
@@ -181,7 +181,7 @@ def _hindrance(numbers: Numbers, terms: Terms, walker: Walker, bars: int) -> str
         return "the reference walks every bar"
     if walker == "cuda":
         return "a device walks every bar"
-    from strategies.kernels.events import unfit
+    from strategies.kernels.engines.events import unfit
 
     return unfit(bars, terms, trailing=numbers.uses("trail_atr"), timed=numbers.uses("max_bars"))
 
@@ -193,7 +193,7 @@ def _backend_words(walker: Walker, taken: KernelSet, backend: Backend, why: str)
 
 
 def _require_sound(bars: BarSeries, prices: Prices, terms: Terms) -> None:
-    from strategies.kernels.walk_checks import require_prices, require_terms
+    from strategies.kernels.engines.walk_checks import require_prices, require_terms
 
     require_terms(terms)
     try:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.kernels.dispatch import KernelSet
-from strategies.kernels.lanes import BITS, Ints, Signals, Words, pack
+from strategies.kernels.engines.lanes import BITS, Ints, Signals, Words, pack
 from strategies.kernels.runs import Array
 from strategies.registry import default_parameters, make_strategy
 from trader.core.errors import ConfigError
@@ -143,7 +143,7 @@ def windows_of(values: Array) -> tuple[Ints, Ints]:
 
 
 def _sma_bits(bars: BarSeries, rules: Columns, threads: int) -> tuple[Words, Words]:
-    from strategies.kernels.crossings import row_crossings
+    from strategies.kernels.engines.crossings import row_crossings
     from strategies.kernels.tables import sma_table
 
     windows, place = windows_of(np.concatenate((rules["fast"], rules["slow"])))
@@ -153,7 +153,7 @@ def _sma_bits(bars: BarSeries, rules: Columns, threads: int) -> tuple[Words, Wor
 
 
 def _rsi_bits(bars: BarSeries, rules: Columns, threads: int) -> tuple[Words, Words]:
-    from strategies.kernels.crossings import level_crossings
+    from strategies.kernels.engines.crossings import level_crossings
     from strategies.kernels.tables import rsi_table
 
     windows, place = windows_of(rules["rsi_window"])
@@ -164,14 +164,14 @@ def _rsi_bits(bars: BarSeries, rules: Columns, threads: int) -> tuple[Words, Wor
 
 
 def _macd_bits(bars: BarSeries, rules: Columns, threads: int) -> tuple[Words, Words]:
-    from strategies.kernels.crossings import macd_crossings
+    from strategies.kernels.engines.crossings import macd_crossings
 
     fast, slow, signal = (rules[name].astype(np.int64) for name in ("fast", "slow", "signal"))
     return macd_crossings(bars.close, fast, slow, signal, threads=threads)
 
 
 def _band_bits(bars: BarSeries, rules: Columns, threads: int) -> tuple[Words, Words]:
-    from strategies.kernels.crossings import band_crossings
+    from strategies.kernels.engines.crossings import band_crossings
     from strategies.kernels.tables import atr_table, sma_table
 
     windows, middle = windows_of(rules["sma_window"])

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from strategies.kernels.lanes import Ints
+from strategies.kernels.engines.lanes import Ints
 from strategies.kernels.runs import Array
 from strategies.sweep.accounts import Account, blocks_of, moments_of, pooled, returns_of
 from strategies.sweep.results import Moments, Ranked, Results, over_symbols

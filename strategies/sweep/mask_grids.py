@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from strategies.kernels.dispatch import KernelSet
-from strategies.kernels.event_pairs import keys_of
-from strategies.kernels.event_tables import EventTables, event_tables
-from strategies.kernels.events import (
+from strategies.kernels.engines.event_pairs import keys_of
+from strategies.kernels.engines.event_tables import EventTables, event_tables
+from strategies.kernels.engines.events import (
     Market,
     Roles,
     listed,
@@ -19,7 +19,7 @@ from strategies.kernels.events import (
     run_rows,
     with_summary,
 )
-from strategies.kernels.lanes import (
+from strategies.kernels.engines.lanes import (
     BITS,
     METRICS,
     Ints,

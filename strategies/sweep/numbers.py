@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.kernels.dispatch import KernelSet
-from strategies.kernels.lanes import Ints
+from strategies.kernels.engines.lanes import Ints
 from strategies.kernels.runs import Array
 from strategies.names import unknown
 from strategies.registry import default_parameters

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.kernels.lanes import METRICS, Ints, Outcomes
+from strategies.kernels.engines.lanes import METRICS, Ints, Outcomes
 from strategies.kernels.runs import Array
 from strategies.sweep.grid import Grid
 

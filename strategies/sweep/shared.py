@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from strategies.kernels.dispatch import Backend
-from strategies.kernels.lanes import (
+from strategies.kernels.engines.lanes import (
     BITS,
     METRICS,
     Ints,
@@ -116,7 +116,7 @@ class SharedSweep:
         return found
 
     def _engine(self) -> Any:
-        return import_module(f"strategies.kernels.{MODULES[self.backend]}")
+        return import_module(f"strategies.kernels.engines.{MODULES[self.backend]}")
 
     def _markets(self) -> dict[str, Prices]:
         """Bars of every symbol on the common axis; NaN where it has none."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from strategies.kernels import reference, walk_reference
+from strategies.kernels import reference
 from strategies.kernels.dispatch import kernels
-from strategies.kernels.lanes import Lanes, Outcomes, Signals, pack
+from strategies.kernels.engines import walk_reference
+from strategies.kernels.engines.lanes import Lanes, Outcomes, Signals, pack
 from strategies.registry import default_parameters, make_strategy
 from strategies.sweep.engine import EngineName, open_sweep
 from strategies.sweep.grid import Grid

@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from strategies.kernels.device import PACKAGES, CudaReport, require_device
+from strategies.kernels.cuda.device import PACKAGES, CudaReport, require_device
 from trader.core.errors import EndpointError
 
 SCHEMA_VERSION = 1
@@ -114,7 +114,7 @@ def machine(report: CudaReport) -> dict[str, Any]:
 
 def build(capability: tuple[int, int]) -> dict[str, Any]:
     """Every kernel in both precisions for this device: registers, spills, seconds."""
-    from strategies.kernels.compile_only import compile_all
+    from strategies.kernels.cuda.compile_only import compile_all
 
     began, found = time.monotonic(), {}
     for made in compile_all(capabilities=(capability,)):

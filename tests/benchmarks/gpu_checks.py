@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from strategies.kernels import cuda as kernels
-from strategies.kernels import cuda_cross, cuda_scan, cuda_sweep, reference, walk
+from strategies.kernels import reference
 from strategies.kernels.compiling import step
-from strategies.kernels.cuda_launch import Float
+from strategies.kernels.cuda import cross as cuda_cross
+from strategies.kernels.cuda import indicators as kernels
+from strategies.kernels.cuda import scan as cuda_scan
+from strategies.kernels.cuda import sweep as cuda_sweep
+from strategies.kernels.cuda.launch import Float
 from strategies.kernels.dispatch import NOT_ON_A_DEVICE
-from strategies.kernels.lanes import METRICS, Lanes, Prices, Signals, Terms, pack
+from strategies.kernels.engines import walk
+from strategies.kernels.engines.lanes import METRICS, Lanes, Prices, Signals, Terms, pack
 from strategies.kernels.spec import SPECS, market, outputs_of
 
 TERMS = Terms(fee_rate=0.0005, commission_per_order=1.0)

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from strategies.kernels import cpu, cuda_scan, cuda_sweep
-from strategies.kernels.compile_only import compile_kernel
-from strategies.kernels.cuda_launch import Float, cuda, upload
-from strategies.kernels.device import Device
-from strategies.kernels.lanes import METRICS
+from strategies.kernels import cpu
+from strategies.kernels.cuda import scan as cuda_scan
+from strategies.kernels.cuda import sweep as cuda_sweep
+from strategies.kernels.cuda.compile_only import compile_kernel
+from strategies.kernels.cuda.device import Device
+from strategies.kernels.cuda.launch import Float, cuda, upload
+from strategies.kernels.engines.lanes import METRICS
 from strategies.kernels.spec import market
 from tests.benchmarks import gpu_checks
 from tests.benchmarks.gpu_checks import TERMS

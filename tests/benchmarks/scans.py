@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from strategies.kernels.event_pairs import keys_of, toggles
+from strategies.kernels.engines.event_pairs import keys_of, toggles
 from strategies.kernels.tables import sma_table
 from tests.benchmarks.ceilings import best_seconds
 from tests.benchmarks.peers import Smas

@@ -9,8 +9,9 @@ import json
 import sys
 from types import SimpleNamespace
 
-from strategies.kernels import reference, walk_reference
-from strategies.kernels.device import Device
+from strategies.kernels import reference
+from strategies.kernels.cuda.device import Device
+from strategies.kernels.engines import walk_reference
 from tests.benchmarks import gpu_checks, gpu_times
 
 DEVICE = Device(

@@ -18,8 +18,8 @@ OWN = "import sys; sys.modules['scipy'] = None\n"
 ALONE = f"{OWN}import numba"
 FIRST = f"""{OWN}
 import numpy as np
-from strategies.kernels.lanes import Prices, Terms
-from strategies.kernels.walk_one import sma_cross_backtest
+from strategies.kernels.engines.lanes import Prices, Terms
+from strategies.kernels.engines.walk_one import sma_cross_backtest
 close = 100.0 * np.exp(np.cumsum(np.random.default_rng(7).normal(0.0, 0.02, 1260)))
 prices = Prices(open=close, high=close, low=close, close=close, volume=close)
 assert sma_cross_backtest(prices, 20, 50, Terms()).trades > 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from strategies.kernels.lanes import Outcomes, Prices, Terms
+from strategies.kernels.engines.lanes import Outcomes, Prices, Terms
 from strategies.sweep.engine import EngineName, Sweep, open_sweep
 from strategies.sweep.grid import Grid
 from tests.benchmarks import peers

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from strategies.kernels.device import cuda_report
+from strategies.kernels.cuda.device import cuda_report
 from tests.benchmarks import gpu
 from tests.strategies.kernels.processes import told_by
 

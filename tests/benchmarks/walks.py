@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.kernels import reference, walk_reference
-from strategies.kernels.lanes import Lanes, Outcomes, Signals, pack
+from strategies.kernels import reference
+from strategies.kernels.engines import walk_reference
+from strategies.kernels.engines.lanes import Lanes, Outcomes, Signals, pack
 from tests.benchmarks.ceilings import best_seconds
 from tests.benchmarks.market import Market
 from tests.benchmarks.peers import Found, Smas, crossings, installed, raptorbt_one, raptorbt_sma
@@ -52,7 +53,7 @@ def lanes_of(sets: int, *, levels: bool) -> Lanes:
 
 
 def _alone(work: Smas) -> Row:
-    from strategies.kernels.walk import walk
+    from strategies.kernels.engines.walk import walk
 
     market, sets = work.market, len(work)
     prices, signals = prices_of(market), signals_of(work)
@@ -106,7 +107,7 @@ def _against_raptorbt(work: Smas) -> Row:
 
 
 def _one(market: Market) -> Row:
-    from strategies.kernels.walk_one import OneOutcome, sma_cross_backtest
+    from strategies.kernels.engines.walk_one import OneOutcome, sma_cross_backtest
 
     blank = Row(
         work=f"one backtest of {market.close.size:,} bars, warm, vs raptorbt",

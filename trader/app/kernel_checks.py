@@ -10,7 +10,7 @@ from trader.core.errors import TraderError
 
 if TYPE_CHECKING:
     from strategies.kernels.cache import KernelCache
-    from strategies.kernels.device import CudaReport
+    from strategies.kernels.cuda.device import CudaReport
 
 NOT_NEEDED = "not needed: the CPU computes everything"
 
@@ -18,7 +18,7 @@ NOT_NEEDED = "not needed: the CPU computes everything"
 def kernel_checks() -> tuple[Check, ...]:
     """The compiled kernels, their cache, and CUDA: driver, toolkit, device."""
     from strategies.kernels.cache import in_use
-    from strategies.kernels.device import cuda_report
+    from strategies.kernels.cuda.device import cuda_report
 
     compiled = _compiled()
     return (compiled, cache_check(in_use()), *cuda_checks(cuda_report()))

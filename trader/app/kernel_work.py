@@ -12,7 +12,7 @@ from trader.core.clock import monotonic_seconds
 from trader.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from strategies.kernels.compile_only import Compiled
+    from strategies.kernels.cuda.compile_only import Compiled
     from strategies.kernels.dispatch import Backend, KernelSet
     from strategies.kernels.spec import Case, KernelSpec
 
@@ -196,7 +196,7 @@ def compile_kernels(
     raises    UsageError for a kernel that does not exist, EndpointError where the packages of the
               extra `cuda` are missing
     """
-    from strategies.kernels.compile_only import compile_all, registry
+    from strategies.kernels.cuda.compile_only import compile_all, registry
     from strategies.names import unknown
 
     known = registry()

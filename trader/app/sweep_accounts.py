@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from strategies.kernels.lanes import Ints
+from strategies.kernels.engines.lanes import Ints
 from strategies.sweep.accounts import Account
 from strategies.sweep.engine import open_sweep
 from strategies.sweep.grid import Grid

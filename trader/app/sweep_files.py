@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from strategies.kernels.lanes import METRICS, Outcomes
+from strategies.kernels.engines.lanes import METRICS, Outcomes
 from strategies.sweep.grid import Grid
 from strategies.sweep.luck import Findings, limits_broken, verdict
 from trader.app.assembly import program_version

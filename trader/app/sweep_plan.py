@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from strategies.kernels.lanes import Terms
+from strategies.kernels.engines.lanes import Terms
 from strategies.names import unknown
 from strategies.registry import default_parameters
 from strategies.sweep.grid import Grid, parse_grid

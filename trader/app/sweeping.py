@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strategies.kernels.dispatch import kernels
-from strategies.kernels.lanes import METRICS, Ints, Outcomes
+from strategies.kernels.engines.lanes import METRICS, Ints, Outcomes
 from strategies.kernels.runs import Array
 from strategies.registry import default_parameters, make_strategy
 from strategies.sweep.accounts import blocks_of, moments_of, pooled

@@ -177,14 +177,16 @@ def test_numba_that_is_there_already_is_told_too(tmp_path):
     ("name", "counts"),
     [
         ("windows.py", True),  # its functions are compiled into those of others
-        ("lanes.py", True),  # its constants are
+        ("engines/lanes.py", True),  # its constants are
         ("spec.py", False),
         ("new.py", False),
     ],
 )
 def test_the_folder_changes_with_the_sources_that_kernels_are_made_of(tmp_path, name, counts):
-    for path in (ROOT / "strategies" / "kernels").glob("*.py"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
+    for path in SOURCES.rglob("*.py"):
+        copy = tmp_path / path.relative_to(SOURCES)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(path.read_bytes())
     before = sources_digest(tmp_path)
     with (tmp_path / name).open("a", encoding="utf-8") as source:
         source.write("# changed\n")
@@ -263,13 +265,15 @@ def test_every_function_that_numba_keeps_counts_as_a_source_of_kernels():
     program = """
 import importlib, json
 from strategies.kernels import cache
-for path in cache.SOURCES.glob("*.py"):
-    module = importlib.import_module(f"strategies.kernels.{path.stem}")
+for path in cache.SOURCES.rglob("*.py"):
+    name = ".".join(path.relative_to(cache.SOURCES).with_suffix("").parts)
+    module = importlib.import_module(f"strategies.kernels.{name}".removesuffix(".__init__"))
     for value in vars(module).values():
-        home = getattr(getattr(value, "py_func", None), "__module__", "").rpartition(".")
-        if home[0] == "strategies.kernels" and not home[2].startswith("cuda"):
-            print(home[2])
+        home = getattr(getattr(value, "py_func", None), "__module__", "")
+        of_ours = home.startswith("strategies.kernels.")
+        if of_ours and not home.startswith("strategies.kernels.cuda."):
+            print(home.removeprefix("strategies.kernels."))
 """
     modules = set(ran(program).stdout.split())
-    assert {"cpu_windows", "walk_steps"} < modules
+    assert {"cpu_windows", "engines.walk_steps"} < modules
     assert modules <= set(_sources(SOURCES))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from strategies.kernels import device
+from strategies.kernels.cuda import device
 from strategies.kernels.dispatch import KERNELS, NUMBA_PAYS_FROM, kernels
 from trader.core.errors import ConfigError, EndpointError
 

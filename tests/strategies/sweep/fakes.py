@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from strategies.kernels.lanes import METRICS, Outcomes, empty_outcomes
+from strategies.kernels.engines.lanes import METRICS, Outcomes, empty_outcomes
 from strategies.sweep.accounts import Account
 from trader.core.metrics import max_drawdown, sharpe
 

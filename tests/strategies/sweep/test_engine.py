@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strategies.kernels.lanes import METRICS, Terms
+from strategies.kernels.engines.lanes import METRICS, Terms
 from strategies.registry import default_parameters
 from strategies.sweep.engine import EXECUTION, open_sweep, sweepable
 from strategies.sweep.grid import Grid, parse_grid
@@ -258,7 +258,7 @@ def test_whole_shares_are_not_asked_of_a_device():
 
 RANKED_IN_FLOAT32 = """
 import numpy as np
-from strategies.kernels.lanes import Terms
+from strategies.kernels.engines.lanes import Terms
 from strategies.sweep.engine import EXECUTION, open_sweep
 from strategies.sweep.grid import Grid
 from tests.strategies.market import walk

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from strategies.kernels import crossings
 from strategies.kernels.dispatch import kernels
-from strategies.kernels.lanes import pack
+from strategies.kernels.engines import crossings
+from strategies.kernels.engines.lanes import pack
 from strategies.kernels.tables import rsi_table
 from strategies.registry import STRATEGIES, default_parameters, make_strategy
 from strategies.sweep import families

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies.kernels import shared_cash, shared_reference, walk, walk_reference
 from strategies.kernels.dispatch import kernels
-from strategies.kernels.lanes import METRICS, Lanes, Prices, Signals, Terms, pack
+from strategies.kernels.engines import shared_cash, shared_reference, walk, walk_reference
+from strategies.kernels.engines.lanes import METRICS, Lanes, Prices, Signals, Terms, pack
 from strategies.registry import make_strategy
 from tests.trader.pipeline.bars import HandData, daily
 from trader.app import open_app

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.kernels.lanes import METRICS
+from strategies.kernels.engines.lanes import METRICS
 from strategies.sweep.grid import Grid
 from strategies.sweep.results import (
     HeatMap,

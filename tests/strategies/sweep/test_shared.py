@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from strategies.kernels.dispatch import kernels
-from strategies.kernels.lanes import METRICS, Lanes, Prices, Signals, Terms, pack
-from strategies.kernels.shared_reference import curves_shared, walk_shared
+from strategies.kernels.engines.lanes import METRICS, Lanes, Prices, Signals, Terms, pack
+from strategies.kernels.engines.shared_reference import curves_shared, walk_shared
 from strategies.registry import make_strategy
 from strategies.sweep.engine import EXECUTION, open_sweep
 from strategies.sweep.grid import Grid

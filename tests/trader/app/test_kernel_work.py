@@ -9,7 +9,7 @@ import pytest
 
 from strategies.kernels import cpu, dispatch
 from strategies.kernels.cache import KernelCache
-from strategies.kernels.device import CudaReport, Device, cuda_report
+from strategies.kernels.cuda.device import CudaReport, Device, cuda_report
 from trader.app import kernel_work
 from trader.app.kernel_checks import cache_check, cuda_checks, kernel_checks
 from trader.core.errors import EndpointError, UsageError

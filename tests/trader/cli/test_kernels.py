@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from strategies.kernels import cpu
-from strategies.kernels.device import cuda_report
+from strategies.kernels.cuda.device import cuda_report
 from trader.app import kernel_work
 from trader.cli import kernels as front_words
 from trader.cli import main as front
@@ -118,8 +118,8 @@ def test_compiling_without_the_extra_is_exit_four_with_the_remedy(trader):
 
 @pytest.mark.skipif(not COMPILES, reason="the extra cuda is not installed")
 def test_a_kernel_over_its_budget_is_exit_one_and_named(trader, monkeypatch):
-    from strategies.kernels import cuda_launch
-    from strategies.kernels.compile_only import registry
+    from strategies.kernels.cuda import launch as cuda_launch
+    from strategies.kernels.cuda.compile_only import registry
 
     kernel = registry()["true_range_bars"]
     monkeypatch.setitem(cuda_launch.KERNELS, kernel.name, type(kernel)(**tight(kernel)))
