@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
         group,
         compile_kernels,
         name="compile",
-        epilog="No GPU is needed; the extra is: pip install 'debate-trader[cuda]'",
+        epilog="No GPU is needed; the extra is: pip install -e '.[cuda]'",
     )
     add_command(group, bench)
     app.add_typer(group, name="kernels")

@@ -13,7 +13,7 @@ from pathlib import Path
 from strategies.kernels.switches import DISABLED, SIMULATOR, switched_off
 from trader.core.errors import EndpointError
 
-INSTALL = "install the extra: pip install 'debate-trader[cuda]'"
+INSTALL = "install the extra: pip install -e '.[cuda]'"
 PACKAGES = (  # what compiling and launching a kernel needs, and the extra `cuda` brings
     "numba-cuda",
     "nvidia-nvvm",

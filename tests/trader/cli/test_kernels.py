@@ -113,7 +113,7 @@ def test_cuda_without_a_device_is_exit_four_and_says_what_is_missing(trader):
 def test_compiling_without_the_extra_is_exit_four_with_the_remedy(trader):
     code, _, complaint = trader("compile")
     assert code == 4
-    assert "pip install 'debate-trader[cuda]'" in complaint
+    assert "pip install -e '.[cuda]'" in complaint
 
 
 @pytest.mark.skipif(not COMPILES, reason="the extra cuda is not installed")

@@ -95,7 +95,7 @@ def test_a_missing_driver_and_missing_packages_are_both_named(machine):
         require_device()
     said = str(caught.value)
     assert "not installed: numba-cuda, nvidia-nvvm, nvidia-cuda-nvrtc, nvidia-nvjitlink" in said
-    assert "pip install 'debate-trader[cuda]'" in said
+    assert "pip install -e '.[cuda]'" in said
     assert "no NVIDIA driver was found; install one" in said
 
 
