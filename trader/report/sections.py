@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from trader.core.decision import CycleRecord, Decision, debater_words
@@ -15,6 +15,7 @@ from trader.core.metrics import (
 )
 from trader.report.contents import Column, Funnel, ReportContents, TradeRow
 from trader.report.markup import Html, anchor, join, link, pairs, table, tag
+from trader.report.sweep_contents import SweepContents
 from trader.report.wording import (
     absent,
     coloured,
@@ -34,12 +35,23 @@ Cell = str
 
 def head(contents: ReportContents) -> Html:
     """What this is, what it ran on and with which settings."""
+    return masthead(
+        contents,
+        f"Backtest of {_few(contents.source.symbols)}",
+        (("Debated by", debater_words(contents.debater)),),
+    )
+
+
+def masthead(
+    contents: ReportContents | SweepContents, title: str, about: Iterable[tuple[str, str]]
+) -> Html:
+    """The head of any report; about: what is said of it besides run, period and bars."""
     source = contents.source
     symbols = join(
         tag("span", tag("b", symbol), f" {source.adjustment.get(symbol, 'adjustment unknown')}")
         for symbol in source.symbols
     )
-    about = [
+    ran_on = [
         ("Run", tag("code", contents.run_id)),
         ("Period", contents.period),
         (
@@ -52,7 +64,6 @@ def head(contents: ReportContents) -> Html:
             ),
         ),
         ("Prices adjusted for", tag("span", symbols, class_="list")),
-        ("Debated by", debater_words(contents.debater)),
     ]
     notices = join(tag("li", notice) for notice in contents.notices)
     return tag(
@@ -66,8 +77,8 @@ def head(contents: ReportContents) -> Html:
             tag("span", "simulated money, not advice", class_="fine"),
             class_="brand",
         ),
-        tag("h1", f"Backtest of {_few(source.symbols)}"),
-        pairs(about, class_="about"),
+        tag("h1", title),
+        pairs((*ran_on, *about), class_="about"),
         pairs(
             ((plain(name), value) for name, value in contents.settings.items()), class_="settings"
         ),

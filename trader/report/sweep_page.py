@@ -7,12 +7,12 @@ from importlib.resources import files
 
 from trader.report.charts import chart_data, drawdown_chart, equity_chart
 from trader.report.heatmap import colour, heat_data, heat_map, scale_of, score
-from trader.report.markup import Html, join, pairs, printable, table, tag, void
+from trader.report.markup import Html, join, printable, table, tag, void
 from trader.report.page import POLICY
+from trader.report.sections import masthead
 from trader.report.sweep_contents import FoldRow, LuckFigures, Neighbours, SetFigures, SweepContents
-from trader.report.wording import coloured, counted, number, percent, plain
+from trader.report.wording import coloured, counted, number, percent
 
-SHORT_HASH = 12  # hexadecimal digits
 FRACTIONS = ("annual_return", "max_drawdown", "hit_rate")  # measures that are shown in percent
 MEASURES = {
     "sharpe": "Sharpe ratio",
@@ -85,11 +85,6 @@ def _beside(name: str) -> Html:
 
 
 def _head(contents: SweepContents) -> Html:
-    source = contents.source
-    symbols = join(
-        tag("span", tag("b", symbol), f" {source.adjustment.get(symbol, 'adjustment unknown')}")
-        for symbol in source.symbols
-    )
     axes = join(
         tag("span", tag("b", axis.name), f" {_span(axis.low, axis.high)}, {axis.values:,} values")
         for axis in contents.axes
@@ -97,41 +92,14 @@ def _head(contents: SweepContents) -> Html:
     fitting = f"{contents.run:,} run, {contents.skipped:,} skipped: their numbers do not fit"
     if contents.partial:
         fitting += f"; interrupted, {contents.sets:,} were asked for"
-    about = [
-        ("Run", tag("code", contents.run_id)),
-        ("Period", contents.period),
+    return masthead(
+        contents,
+        f"Sweep of {contents.strategy} on {', '.join(contents.source.symbols)}",
         (
-            "Bars",
-            join(
-                (
-                    f"{source.name}, {source.first} to {source.last}, SHA-256 ",
-                    tag("code", source.sha256[:SHORT_HASH], title=source.sha256),
-                )
-            ),
+            ("Numbers", tag("span", axes, class_="list")),
+            ("Sets", fitting),
+            ("Computed by", contents.engine),
         ),
-        ("Prices adjusted for", tag("span", symbols, class_="list")),
-        ("Numbers", tag("span", axes, class_="list")),
-        ("Sets", fitting),
-        ("Computed by", contents.engine),
-    ]
-    notices = join(tag("li", notice) for notice in contents.notices)
-    return tag(
-        "header",
-        tag(
-            "p",
-            tag("b", "debate-trader"),
-            f" {contents.version} ",
-            tag("span", "PAPER", class_="badge"),
-            " ",
-            tag("span", "simulated money, not advice", class_="fine"),
-            class_="brand",
-        ),
-        tag("h1", f"Sweep of {contents.strategy} on {', '.join(source.symbols)}"),
-        pairs(about, class_="about"),
-        pairs(
-            ((plain(name), value) for name, value in contents.settings.items()), class_="settings"
-        ),
-        tag("ul", notices, class_="notices") if contents.notices else "",
     )
 
 

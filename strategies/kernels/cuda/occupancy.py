@@ -21,51 +21,25 @@ class Limits:
     shared_reserved: int
 
 
+def _since_ampere(warps: int, blocks: int, shared_kib: int) -> Limits:
+    return Limits(
+        warps=warps,
+        blocks=blocks,
+        shared_bytes=shared_kib << 10,
+        shared_unit=128,
+        shared_reserved=SHARED_RESERVED,
+    )
+
+
 # CUDA C++ programming guide, "Compute Capabilities", technical specifications
 LIMITS = {
     (7, 5): Limits(warps=32, blocks=16, shared_bytes=64 << 10, shared_unit=256, shared_reserved=0),
-    (8, 0): Limits(
-        warps=64,
-        blocks=32,
-        shared_bytes=164 << 10,
-        shared_unit=128,
-        shared_reserved=SHARED_RESERVED,
-    ),
-    (8, 6): Limits(
-        warps=48,
-        blocks=16,
-        shared_bytes=100 << 10,
-        shared_unit=128,
-        shared_reserved=SHARED_RESERVED,
-    ),
-    (8, 9): Limits(
-        warps=48,
-        blocks=24,
-        shared_bytes=100 << 10,
-        shared_unit=128,
-        shared_reserved=SHARED_RESERVED,
-    ),
-    (9, 0): Limits(
-        warps=64,
-        blocks=32,
-        shared_bytes=228 << 10,
-        shared_unit=128,
-        shared_reserved=SHARED_RESERVED,
-    ),
-    (10, 0): Limits(
-        warps=64,
-        blocks=32,
-        shared_bytes=228 << 10,
-        shared_unit=128,
-        shared_reserved=SHARED_RESERVED,
-    ),
-    (12, 0): Limits(
-        warps=48,
-        blocks=24,
-        shared_bytes=100 << 10,
-        shared_unit=128,
-        shared_reserved=SHARED_RESERVED,
-    ),
+    (8, 0): _since_ampere(64, 32, 164),
+    (8, 6): _since_ampere(48, 16, 100),
+    (8, 9): _since_ampere(48, 24, 100),
+    (9, 0): _since_ampere(64, 32, 228),
+    (10, 0): _since_ampere(64, 32, 228),
+    (12, 0): _since_ampere(48, 24, 100),
 }
 
 

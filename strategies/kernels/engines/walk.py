@@ -87,11 +87,11 @@ def walk(
     require_sound(prices, signals, atr_table, lanes, terms)
     market = _Market(prices, signals, atr_table, terms)
     out = np.empty((len(METRICS), len(lanes)))
-    walk_lanes: Callable[..., None] = _walk_lanes_whole if terms.whole_shares else _walk_lanes
+    run: Callable[..., None] = _walk_lanes
 
     def walk_tile(start: int) -> None:
         part = lanes.part(start, start + LANES_A_TILE)
-        walk_lanes(*market.arrays, *lane_columns(part), out, start)
+        run(*market.arrays, *lane_columns(part), out, start)
 
     over_tiles(walk_tile, len(lanes), threads)
     return outcomes_of(out)
@@ -207,7 +207,7 @@ def _walk_lanes(
     blocks: Array,
     entries: Words,
     exits: Words,
-    fills: None,
+    fills: Ints | None,
     terms: Array,
     rates: Ints,
     atr_table: Array,
@@ -220,45 +220,20 @@ def _walk_lanes(
     out: Array,
     start: int,
 ) -> None:
-    """Write the metrics of every lane into out[:, start + lane]."""
+    """Write the metrics of every lane into out[:, start + lane]; shares are whole with `fills`."""
     for lane in range(signal.size):
         row = atr_row[lane]
-        walk_lane(
-            size, first, bars, blocks, entries, exits, fills, terms, rates, signal[lane],
-            atr_table[row] if 0 <= row < atr_table.shape[0] else bars[CLOSE],
-            stop[lane], target[lane], trail[lane], max_bars[lane], out, start + lane,
-        )  # fmt: skip
-
-
-@compiled
-def _walk_lanes_whole(
-    size: int,
-    first: int,
-    bars: Array,
-    blocks: Array,
-    entries: Words,
-    exits: Words,
-    fills: Ints,
-    terms: Array,
-    rates: Ints,
-    atr_table: Array,
-    signal: Ints,
-    atr_row: Ints,
-    stop: Array,
-    target: Array,
-    trail: Array,
-    max_bars: Ints,
-    out: Array,
-    start: int,
-) -> None:
-    """As `_walk_lanes`, where shares are whole."""
-    for lane in range(signal.size):
-        row = atr_row[lane]
-        _walk_whole(
-            size, first, bars, blocks, entries, exits, fills, terms, rates, signal[lane],
-            atr_table[row] if 0 <= row < atr_table.shape[0] else bars[CLOSE],
-            stop[lane], target[lane], trail[lane], max_bars[lane], out, start + lane,
-        )  # fmt: skip
+        atr = atr_table[row] if 0 <= row < atr_table.shape[0] else bars[CLOSE]
+        if fills is None:  # decided when this is compiled
+            walk_lane(
+                size, first, bars, blocks, entries, exits, fills, terms, rates, signal[lane], atr,
+                stop[lane], target[lane], trail[lane], max_bars[lane], out, start + lane,
+            )  # fmt: skip
+        else:
+            _walk_whole(
+                size, first, bars, blocks, entries, exits, fills, terms, rates, signal[lane], atr,
+                stop[lane], target[lane], trail[lane], max_bars[lane], out, start + lane,
+            )  # fmt: skip
 
 
 @compiled

@@ -132,7 +132,7 @@ def test_a_cuda_kernel_that_does_not_exist_is_a_usage_error():
 
 @pytest.mark.skipif(not WITHOUT_CUDA, reason="the extra cuda is installed")
 def test_without_the_extra_nothing_is_compiled_and_the_remedy_is_named():
-    with pytest.raises(EndpointError, match=r"pip install .*debate-trader\[cuda\]"):
+    with pytest.raises(EndpointError, match=r"pip install -e '\.\[cuda\]'"):
         kernel_work.compile_kernels()
 
 
