@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from strategies.kernels.engines.lanes import METRICS, Outcomes
+from strategies.sweep.engine import Sweep
 from strategies.sweep.grid import parse_grid
 from tests.trader.app.conftest import opened
-from trader.app.sweep_accounts import hold_accounts
+from trader.app import sweeping
+from trader.app.sweep_accounts import hold_accounts, open_accounts
 from trader.app.sweep_files import CsvStream, parameter_file, require_room, write_parameters
 from trader.app.sweep_plan import SweepRequest, plan
 from trader.core.clock import new_york
@@ -554,3 +557,41 @@ def test_an_engine_that_was_named_works_the_grid_and_not_what_it_is_held_against
     assert held.accounts[0].sweep.run(0, 1).open_trades.tolist() == [1]
     with pytest.raises(UsageError, match="--engine masks cannot work this sweep"):
         app.sweep(asked(engine="masks"), progress=None)  # the fixture asks for the reference
+
+
+class RanksInFloat32(Sweep):
+    """A sweep as a device would work it: its first pass is exact to float32 only."""
+
+    def run(self, start, stop):
+        exact = self.confirm(np.arange(start, stop))
+        assert stop - start == len(self), "few sets are asked for exactly"
+        coarse = {name: np.asarray(getattr(exact, name), np.float32) for name in METRICS}
+        return Outcomes(
+            **{name: row.astype(getattr(exact, name).dtype) for name, row in coarse.items()}
+        )
+
+
+def test_what_a_device_ranked_is_shown_and_judged_as_counted_exactly(tmp_path, monkeypatch):
+    request = asked(top=5, engine="bars", backend="reference")
+    exact = opened(tmp_path / "exact").sweep(request, progress=None)
+
+    def on_a_device(*arguments):
+        found = open_accounts(*arguments)
+        if len(found.accounts[0].sweep) == 1:
+            return found  # a yardstick
+        accounts = [
+            replace(
+                one,
+                sweep=RanksInFloat32(
+                    **{part.name: getattr(one.sweep, part.name) for part in fields(one.sweep)}
+                ),
+            )
+            for one in found.accounts
+        ]
+        return replace(found, accounts=accounts, backend="cuda")
+
+    monkeypatch.setattr(sweeping, "open_accounts", on_a_device)
+    found = opened(tmp_path / "device").sweep(request, progress=None)
+    assert found.backend == "cuda"
+    assert found.top == exact.top
+    assert found.neighbours == exact.neighbours
